@@ -3,7 +3,7 @@
 //   --write        also writes the table to docs/reliability.md, unless a test failed
 //   other values   select test files by a part of their name, such as `kill`
 import { spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,9 +11,6 @@ import { formatTable, readReports, replaceTable, toRows } from './fault-table.mj
 
 const root = join(import.meta.dirname, '..');
 const page = join(root, 'docs', 'reliability.md');
-
-const CRASH_MINUTES = 10;
-const CRASH_SIMULATOR = join('test', 'crash', 'run.mjs');
 
 const { values, positionals: filters } = parseArgs({
   allowPositionals: true,
@@ -35,15 +32,13 @@ const env = {
 
 const start = performance.now();
 let hasFailed = !(await runTests('faults', filters));
-// In the quick size, these two are other steps of `npm run test:full`: ClickHouse and the crash simulator.
-if (!values.quick && filters.length === 0) {
+// In the quick size, ClickHouse is another step of `npm run test:full`.
+if (!values.quick && filters.length === 0)
   hasFailed = !(await runTests('clickhouse', ['test/clickhouse/kill-migration.test.ts'])) || hasFailed;
-  hasFailed = !(await simulateCrashes()) || hasFailed;
-}
 const minutes = ((performance.now() - start) / 60_000).toFixed(1);
 
 const rows = toRows(readReports(reportsFile)).filter(({ runs }) => runs > 0 || filters.length === 0);
-// A second check: a test or a crash simulator that reports a loss also fails itself.
+// A second check: a test that reports a loss also fails itself.
 if (rows.some(({ lost, duplicated }) => lost > 0 || duplicated > 0)) hasFailed = true;
 rmSync(directory, { recursive: true });
 const table = formatTable(rows);
@@ -61,42 +56,12 @@ function writePage() {
 }
 
 /** Prints the progress of the tests. Returns whether all of them passed. */
-async function runTests(project, files) {
+function runTests(project, files) {
   const reporters = ['--reporter=verbose', '--reporter=./scripts/failed-tests-reporter.mjs'];
   const args = ['vitest', 'run', '--project', project, ...reporters, ...files];
-  return (await run('npx', args, 'inherit')).code === 0;
-}
-
-/**
- * Runs the crash simulator and reports its two rows, in which `lost` and `duplicated` count simulated crashes or runs, not
- * records. Returns whether it ran and found no violation.
- */
-async function simulateCrashes() {
-  const args = [CRASH_SIMULATOR, '--minutes', String(CRASH_MINUTES), '--json'];
-  const { code, stdout } = await run('node', args, 'pipe');
-  const summary = stdout.split('\n').findLast(line => line.startsWith('{'));
-  if (summary === undefined) return false;
-  const { powerCut, failingOperations } = JSON.parse(summary);
-  report('power cut', powerCut.states, powerCut);
-  report('disk error in any file operation', failingOperations.runs, failingOperations);
-  return code === 0;
-}
-
-function report(fault, runs, { lost, duplicated, refused = 0, violations }) {
-  const outcome =
-    `every start succeeds${refused === 0 ? '' : `, or prints one line with the remedy (${refused} ×)`}; ` +
-    `${violations.length} violations of the guarantees`;
-  appendFileSync(reportsFile, `${JSON.stringify({ fault, runs, outcome, lost, duplicated })}\n`);
-}
-
-function run(program, args, output) {
-  const child = spawn(program, args, { cwd: root, env, stdio: ['ignore', output, 'inherit'] });
-  let stdout = '';
-  child.stdout?.on('data', data => {
-    stdout += data;
-  });
+  const child = spawn('npx', args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
   return new Promise(resolve => {
-    child.once('error', () => resolve({ code: null, stdout }));
-    child.once('close', code => resolve({ code, stdout }));
+    child.once('error', () => resolve(false));
+    child.once('close', code => resolve(code === 0));
   });
 }

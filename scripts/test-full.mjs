@@ -21,7 +21,6 @@ const vitest = (...args) => ['npx', 'vitest', 'run', ...REPORTERS, '--project', 
 /** The commands of each step. The longest steps come first, so that the last two end at about the same time. */
 const steps = {
   faults: [['node', join('scripts', 'test-faults.mjs'), '--quick']],
-  'crash-simulator': [['node', join('test', 'crash', 'run.mjs'), '--minutes', '1.25']],
   clickhouse: [vitest('clickhouse'), vitest('clickhouse-endpoints'), vitest('clickhouse-search')],
   packages: [vitest('packaging')],
   slow: [vitest('slow')],

@@ -1,6 +1,7 @@
 // Opens a data directory with the classes of the server, in this process, and returns what is stored in it.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { Intake } from '../../src/intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from '../../src/intake/quarantine.ts';
@@ -9,7 +10,6 @@ import type { SavedQuery } from '../../src/store/store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { readTokenFile } from '../../src/token/token-file.ts';
 import { testStoreOptions } from '../support/config.ts';
-import { findFileProblems } from './files.ts';
 import { STORED_BATCHES_SQL, type StoredContent } from './ledger.ts';
 import { RETENTION_DAYS } from './workload.ts';
 
@@ -28,7 +28,17 @@ export type CheckResult =
   | { readonly contents: readonly StoredContent[] }
   | { readonly error: string; readonly isClear: boolean };
 
-export async function checkState(request: CheckRequest): Promise<CheckResult> {
+/** A start that takes longer has stopped making progress. */
+const STUCK_MS = 60_000;
+
+export function checkState(request: CheckRequest): Promise<CheckResult> {
+  const stuck = sleep(STUCK_MS, undefined, { ref: false }).then(() => ({
+    ...{ error: `the start did not finish within ${STUCK_MS / 1000} s`, isClear: false },
+  }));
+  return Promise.race([openAndRead(request), stuck]);
+}
+
+async function openAndRead(request: CheckRequest): Promise<CheckResult> {
   const { dataDirectory, starts, clock, erasedText } = request;
   const contents: StoredContent[] = [];
   try {
@@ -45,7 +55,7 @@ export async function checkState(request: CheckRequest): Promise<CheckResult> {
 }
 
 /** An error line of the program has the form "what is wrong, with the file; what to do". */
-export function namesFileAndRemedy(message: string, dataDirectory: string): boolean {
+function namesFileAndRemedy(message: string, dataDirectory: string): boolean {
   const path = new RegExp(`${dataDirectory}/[^\\s:;,]+`).exec(message)?.[0];
   return path !== undefined && existsSync(path) && /; \w+/.test(message);
 }
@@ -88,4 +98,34 @@ async function readContent(
   } finally {
     await store.close();
   }
+}
+
+/** Not the `.new` of writeFileDurably, which the next write of the same file replaces. */
+const TEMPORARY = /\.tmp(\.wal)?$/;
+
+/**
+ * Returns what is wrong: a temporary file, a part that the manifest does not name, a part that was set aside, or a file with
+ * `erasedText`.
+ */
+function findFileProblems(dataDirectory: string, erasedText?: string): string[] {
+  const files = readdirSync(dataDirectory, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name));
+  const named = listNamedParts(dataDirectory);
+  const isLeft = (file: string) =>
+    TEMPORARY.test(file) || (file.includes('/parts/') && !named.has(basename(file)));
+  const left = files.filter(isLeft).map(file => `${basename(file)} is left`);
+  // The next server resumes an erasure whose end was not durable. erase.json.new is of an erasure that was not acknowledged.
+  if (erasedText === undefined || existsSync(join(dataDirectory, 'erase.json'))) return left;
+  const withText = files.filter(
+    file => basename(file) !== 'erase.json.new' && readFileSync(file).includes(erasedText),
+  );
+  return [...left, ...withText.map(file => `${basename(file)} has text of the erased project`)];
+}
+
+function listNamedParts(dataDirectory: string): ReadonlySet<string> {
+  const file = join(dataDirectory, 'manifest.json');
+  if (!existsSync(file)) return new Set();
+  const { parts } = JSON.parse(readFileSync(file, 'utf8')) as { parts: { file: string }[] };
+  return new Set(parts.map(part => part.file));
 }

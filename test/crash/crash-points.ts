@@ -32,12 +32,14 @@ const TEMPORARY =
 export function listCrashPoints(recording: Recording, mutation?: Mutation): CrashPoint[] {
   const seen = new Set<string>();
   const found: CrashPoint[] = [];
-  replay(recording, mutation, ({ point, variant, choose }) => {
-    const digest = createHash('md5').update(choose().key).digest('base64');
-    if (seen.has(digest)) return;
-    seen.add(digest);
-    found.push({ point, variant });
-  });
+  for (const { point, model } of replaySteps(recording, mutation))
+    for (const variant of VARIANTS.keys()) {
+      const { key } = chooseVariant(recording, model, point, variant);
+      const digest = createHash('md5').update(key).digest('base64');
+      if (seen.has(digest)) continue;
+      seen.add(digest);
+      found.push({ point, variant });
+    }
   return found;
 }
 
@@ -56,20 +58,6 @@ export async function visitCrashPoints(
           ...{ point: step.point, variant, mode, ledger: step.ledger.content },
           state: chooseVariant(recording, step.model, step.point, variant),
         });
-}
-
-interface Candidate extends CrashPoint {
-  readonly choose: () => CrashState;
-}
-
-function replay(
-  recording: Recording,
-  mutation: Mutation | undefined,
-  visit: (candidate: Candidate) => void,
-): void {
-  for (const { point, model } of replaySteps(recording, mutation))
-    for (const variant of VARIANTS.keys())
-      visit({ point, variant, choose: () => chooseVariant(recording, model, point, variant) });
 }
 
 /** The same choice each time: the random numbers depend only on the seed and the crash point. */

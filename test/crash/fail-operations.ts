@@ -1,33 +1,16 @@
-// Lets each file operation of a short workload of the real program fail once. The request must get 503, or the process must exit
-// with one clear line. Afterwards a start without faults must find every acknowledged record, and no half-written file.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+// Lets a file operation of a short workload of the real program fail. The request must get 503, or the process must exit with one
+// clear line. Afterwards a start without faults must find every acknowledged record, and no half-written file.
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../src/demo/random.ts';
 import { hashSecret } from '../../src/token/token.ts';
 import { changeTokenFile } from '../../src/token/token-file.ts';
-import {
-  type Outcome,
-  PROCESS_API_KEY,
-  runDendro,
-  type ServerProcess,
-  startServer,
-} from '../support/process.ts';
-import type { CheckerPool } from './checker-pool.ts';
-import { createFileShim, FAULTS, type Fault, type FileShim } from './file-shim.ts';
-import { type BatchEntry, type BatchState, bodyOf, Ledger, type Marker } from './ledger.ts';
-import { workParent } from './simulate.ts';
+import { PROCESS_API_KEY, runDendro, type ServerProcess, startServer } from '../support/process.ts';
+import { checkState } from './check-state.ts';
+import { FAULTS, type Fault, type FileShim } from './file-shim.ts';
+import { type BatchEntry, type BatchState, bodyOf, Ledger } from './ledger.ts';
 import { secretOf } from './workload.ts';
-
-export interface FailureResult {
-  /** Runs of the workload, each with one failing operation. */
-  runs: number;
-  /** Different operations that failed, by type and file. */
-  readonly operations: Set<string>;
-  lost: number;
-  duplicated: number;
-  readonly violations: string[];
-}
 
 /** An operation that fails: its number in the server process or in the process of dendro token. */
 export interface Failure {
@@ -42,153 +25,85 @@ const EXIT_WAIT_MS = 3_000;
 const KNOWN_FILES =
   /^(dendro\.duckdb|manifest(\.previous)?\.json|parts|[a-z_]+-\d{6}\.duckdb|format\.json|tokens\.json|tokens-last-used\.json|staging|spool|\d+\.(spool|requests)|next-numbers\.json|clean-stop\.json|undelivered\.json|erase\.json|data)$/;
 
-export interface FailureOptions {
-  readonly seed: number;
-  readonly seconds: number;
-  /** Only this failure. */
-  readonly only?: Failure | undefined;
-  readonly print?: (line: string) => void;
-}
-
-/** Tries failures in a random order until the time is over, two at a time. */
-export async function failOperations(options: FailureOptions, pool: CheckerPool): Promise<FailureResult> {
-  const endsAt = performance.now() + options.seconds * 1000;
-  const result: FailureResult = { runs: 0, operations: new Set(), lost: 0, duplicated: 0, violations: [] };
-  const failures =
-    options.only === undefined
-      ? withShim(async (work, shim) =>
-          shuffle(await listFailures(work, shim, pool), new Random(options.seed)),
-        )
-      : [options.only];
-  const left = (await failures) ?? [];
-  const runLane = () =>
-    withShim(async (work, shim) => {
-      for (let next = left.pop(); next && performance.now() < endsAt; next = left.pop()) {
-        const { problems, failed } = await new FailingRun(work, shim, pool, result).run(next);
-        result.runs++;
-        if (failed !== undefined) result.operations.add(failed);
-        if (problems.length === 0) continue;
-        const violation = describeViolation(next, failed, problems);
-        result.violations.push(violation);
-        options.print?.(violation);
-      }
-    });
-  await Promise.all([runLane(), runLane()]);
-  return result;
-}
-
-function describeViolation(
-  { process, operation, fault }: Failure,
-  failed: string | undefined,
-  problems: readonly string[],
-): string {
-  return `${fault} at operation ${operation} of the ${process} process (${failed}): ${problems.join('; ')}
-    to reproduce: npm run test:crash -- --fail ${process}:${operation}:${fault}`;
-}
-
-/** Reads a failure as `describeViolation` prints it. */
+/** Reads a failure as a violation prints it. */
 export function parseFailure(text: string): Failure {
   const [process, operation, fault] = text.split(':');
-  const parsed = {
-    process: process === 'token' ? ('token' as const) : ('server' as const),
-    operation: Number(operation),
-    fault: FAULTS.find(each => each === fault) ?? 'EIO',
-  };
-  if (!(parsed.operation > 0)) throw new Error(`${text} is not a failure such as server:17:EIO`);
-  return parsed;
+  const found = FAULTS.find(each => each === fault);
+  if ((process !== 'server' && process !== 'token') || !(Number(operation) > 0) || found === undefined)
+    throw new Error(`${text} is not a failure such as server:17:EIO`);
+  return { process, operation: Number(operation), fault: found };
 }
 
-/** Returns undefined if there is no C compiler. */
-async function withShim<T>(use: (work: string, shim: FileShim) => Promise<T>): Promise<T | undefined> {
-  const work = mkdtempSync(join(workParent(), 'dendro-fail-'));
-  const shim = createFileShim(join(work, 'root'));
-  try {
-    return shim && (await use(work, shim));
-  } finally {
-    shim?.remove();
-    rmSync(work, { recursive: true, force: true });
-  }
-}
-
-/** Runs the workload once without a fault and counts its operations. */
-async function listFailures(work: string, shim: FileShim, pool: CheckerPool): Promise<Failure[]> {
-  const run = new FailingRun(work, shim, pool);
-  const { problems } = await run.run(undefined);
-  if (problems.length > 0) throw new Error(`the workload fails without a fault: ${problems.join('; ')}`);
-  const failures: Failure[] = [];
-  for (const process of ['server', 'token'] as const)
-    for (let operation = 1; operation <= run.operationsOf[process]; operation++)
-      for (const fault of FAULTS) failures.push({ process, operation, fault });
-  return failures;
-}
-
-class FailingRun {
-  readonly #work: string;
-  readonly #data: string;
+/** Runs of the workload, each with one failing operation. */
+export class FailingRuns {
+  readonly violations: string[] = [];
+  lost = 0;
+  duplicated = 0;
+  readonly #root: string;
   readonly #shim: FileShim;
-  readonly #pool: CheckerPool;
-  readonly #result: Pick<FailureResult, 'lost' | 'duplicated'>;
-  readonly #ledger = new Ledger({ clock: Date.now() * 1000, batches: [], tokens: [] });
-  readonly #problems: string[] = [];
-  readonly operationsOf = { server: 0, token: 0 };
-  #nextBatch = 1;
 
-  constructor(
-    work: string,
-    shim: FileShim,
-    pool: CheckerPool,
-    result: Pick<FailureResult, 'lost' | 'duplicated'> = { lost: 0, duplicated: 0 },
-  ) {
-    this.#work = work;
-    this.#data = join(work, 'root', 'data');
+  constructor(work: string, shim: FileShim) {
+    this.#root = join(work, 'root');
     this.#shim = shim;
-    this.#pool = pool;
-    this.#result = result;
   }
 
-  /** `failed`: the operation that failed. */
-  async run(
-    failure: Failure | undefined,
-  ): Promise<{ problems: readonly string[]; failed: string | undefined }> {
-    rmSync(join(this.#work, 'root'), { recursive: true, force: true });
-    mkdirSync(this.#data, { recursive: true });
-    const created_at = new Date().toISOString();
-    const operator = {
-      name: 'operator',
-      sha256: hashSecret(secretOf('operator')),
-      scopes: ['admin'],
-      created_at,
-    };
-    await changeTokenFile(join(this.#data, 'tokens.json'), () => [operator]);
-    this.#mark({ token: 'operator', state: 'active' });
+  async runRandom(runs: number, seed: number): Promise<void> {
+    const random = new Random(seed);
+    const operations = await this.run(undefined); // without a fault
+    for (let run = 0; run < runs; run++) {
+      const process = random.chance(0.9) ? 'server' : 'token';
+      const operation = 1 + Math.floor(random.next() * operations[process]);
+      await this.run({ process, operation, fault: random.pick(FAULTS) });
+    }
+  }
+
+  /** Returns the number of operations of each process. */
+  async run(failure: Failure | undefined): Promise<Readonly<Record<Failure['process'], number>>> {
+    rmSync(this.#root, { recursive: true, force: true });
     this.#shim.clear();
-    const envOf = (process: Failure['process']) => ({
-      DENDRO_API_KEY: PROCESS_API_KEY,
-      ...(failure?.process === process
-        ? this.#shim.failAt(failure.operation, failure.fault)
-        : this.#shim.env),
-    });
-    await this.#serve(envOf('server'));
-    this.operationsOf.server = this.#countOperations();
-    await this.#createToken(envOf('token'));
-    this.operationsOf.token = this.#countOperations() - this.operationsOf.server;
+    const run = new FailingRun(join(this.#root, 'data'));
+    const envOf = (process: Failure['process']) =>
+      failure?.process === process ? this.#shim.failAt(failure.operation, failure.fault) : this.#shim.env;
+    await run.serve({ DENDRO_API_KEY: PROCESS_API_KEY, ...envOf('server') });
+    const server = this.#countOperations();
+    await run.createToken({ DENDRO_API_KEY: PROCESS_API_KEY, ...envOf('token') });
     const failed = this.#shim.operations().find(({ error }) => error !== 0);
-    await this.#checkRestart(failed?.operation.type === 'unlink' ? failed.path : undefined);
-    return {
-      problems: this.#problems,
-      failed: failed && `${failed.operation.type} ${failed.path.slice(this.#data.length + 1)}`,
-    };
-  }
-
-  #mark(marker: Marker): void {
-    this.#ledger.apply(marker);
+    const { lost, duplicated } = await run.checkRestart(
+      failed?.operation.type === 'unlink' ? failed.path : undefined,
+    );
+    if (lost) this.lost++;
+    if (duplicated) this.duplicated++;
+    if (run.problems.length > 0) {
+      const name = failure && `${failure.process}:${failure.operation}:${failure.fault}`;
+      this.violations.push(
+        `${name} (${failed?.operation.type} ${failed?.path}): ${run.problems.join('; ')}
+    to reproduce: DENDRO_CRASH_FAIL=${name} npm run test:crash`,
+      );
+    }
+    return { server, token: this.#countOperations() - server };
   }
 
   #countOperations(): number {
     return this.#shim.operations().filter(({ operation }) => operation.type !== 'marker').length;
   }
+}
 
-  async #serve(env: Record<string, string>): Promise<void> {
+class FailingRun {
+  readonly problems: string[] = [];
+  readonly #data: string;
+  readonly #ledger = new Ledger({ clock: Date.now() * 1000, batches: [], tokens: [] });
+  #nextBatch = 1;
+
+  constructor(dataDirectory: string) {
+    this.#data = dataDirectory;
+  }
+
+  async serve(env: Record<string, string>): Promise<void> {
+    mkdirSync(this.#data, { recursive: true });
+    const operator = { name: 'operator', sha256: hashSecret(secretOf('operator')), scopes: ['admin'] };
+    const created_at = new Date().toISOString();
+    await changeTokenFile(join(this.#data, 'tokens.json'), () => [{ ...operator, created_at }]);
+    this.#ledger.apply({ token: 'operator', state: 'active' });
     let server: ServerProcess;
     try {
       server = await startServer(['--data', this.#data], { env });
@@ -208,6 +123,30 @@ class FailingRun {
     }
   }
 
+  async createToken(env: Record<string, string>): Promise<void> {
+    const args = ['token', 'create', '--name', 't1', '--scope', 'query', '--data', this.#data];
+    const { code, stderr } = await runDendro(args, { env });
+    if (code !== 0) this.#requireOneLine(stderr);
+    this.#ledger.apply({ token: 't1', state: code === 0 ? 'active' : 'creating' });
+  }
+
+  /** `undeletable`: the file whose deletion failed. It may be left. */
+  async checkRestart(undeletable: string | undefined): Promise<{ lost: boolean; duplicated: boolean }> {
+    const { clock } = this.#ledger.content;
+    const result = await checkState({ dataDirectory: this.#data, starts: 2, clock });
+    if ('error' in result) this.problems.push(`the next start fails: ${result.error}`);
+    const found = 'error' in result ? [] : result.contents.map(content => this.#ledger.compare(content));
+    for (const { lost, duplicated, other } of found) this.problems.push(...lost, ...duplicated, ...other);
+    const isUnknown = (file: string) =>
+      !KNOWN_FILES.test(basename(file)) && join(this.#data, file) !== undeletable;
+    const unknown = readdirSync(this.#data, { recursive: true, encoding: 'utf8' }).filter(isUnknown);
+    if (unknown.length > 0) this.problems.push(`files are left: ${unknown.join(', ')}`);
+    return {
+      lost: found.some(({ lost }) => lost.length > 0),
+      duplicated: found.some(({ duplicated }) => duplicated.length > 0),
+    };
+  }
+
   /** Returns the response; undefined if the process has exited, as it may. */
   async #fetch(server: ServerProcess, path: string, init: RequestInit): Promise<Response | undefined> {
     try {
@@ -215,16 +154,15 @@ class FailingRun {
     } catch (error) {
       const ended = await Promise.race([server.ended, sleep(EXIT_WAIT_MS)]);
       if (!ended)
-        this.#problems.push(`${path}: no response, but the process runs: ${(error as Error).message}`);
+        this.problems.push(`${path}: no response, but the process runs: ${(error as Error).message}`);
       return undefined;
     }
   }
 
   async #post(server: ServerProcess): Promise<void> {
-    const number = this.#nextBatch++;
-    const timestamp = Date.now() * 1000;
     const batch: BatchEntry = {
-      ...{ number, kind: 'edge', project: 'alpha', records: 20, units: 10, timestamp, state: 'sent' },
+      ...{ number: this.#nextBatch++, kind: 'edge', project: 'alpha', records: 20, units: 10 },
+      ...{ timestamp: Date.now() * 1000, state: 'sent' },
     };
     const response = await this.#fetch(server, '/api/logs?source_name=edge', {
       method: 'POST',
@@ -235,8 +173,8 @@ class FailingRun {
     // A request that gets 503 is not stored.
     const states: Readonly<Record<number, BatchState>> = { 200: 'stored', 503: 'removed' };
     const state = response === undefined ? 'sent' : states[response.status];
-    if (state === undefined) this.#problems.push(`batch ${number} got the status ${response?.status}`);
-    this.#mark({ batch: { ...batch, state: state ?? 'sent' } });
+    if (state === undefined) this.problems.push(`batch ${batch.number} got the status ${response?.status}`);
+    this.#ledger.apply({ batch: { ...batch, state: state ?? 'sent' } });
     await sleep(300); // the server applies it
   }
 
@@ -247,7 +185,7 @@ class FailingRun {
     const started = await this.#fetch(server, path, { method: 'POST', headers, body: '{"project":"none"}' });
     await started?.arrayBuffer();
     if (started !== undefined && started.status !== 202 && started.status !== 503)
-      this.#problems.push(`erase got the status ${started.status}`);
+      this.problems.push(`erase got the status ${started.status}`);
     for (let waited = 0; started?.status === 202 && waited < ERASE_WAIT_MS; waited += 50) {
       const response = await this.#fetch(server, path, { headers });
       if (response === undefined || response.status !== 200) return;
@@ -257,45 +195,10 @@ class FailingRun {
     }
   }
 
-  async #createToken(env: Record<string, string>): Promise<void> {
-    const args = ['token', 'create', '--name', 't1', '--scope', 'query', '--data', this.#data];
-    const outcome: Outcome = await runDendro(args, { env });
-    if (outcome.code !== 0) this.#requireOneLine(outcome.stderr);
-    this.#mark({ token: 't1', state: outcome.code === 0 ? 'active' : 'creating' });
-  }
-
   /** Lines of the log are JSON. */
   #requireOneLine(stderr: string): void {
     const lines = stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'));
     if (lines.length !== 1 || !lines[0]?.startsWith('dendro: '))
-      this.#problems.push(`the process did not exit with one line: ${lines.join(' | ')}`);
+      this.problems.push(`the process did not exit with one line: ${lines.join(' | ')}`);
   }
-
-  /** `undeletable`: the file whose deletion failed. It may be left. */
-  async #checkRestart(undeletable: string | undefined): Promise<void> {
-    const { clock } = this.#ledger.content;
-    const result = await this.#pool.check({ dataDirectory: this.#data, starts: 2, clock });
-    if ('error' in result) {
-      this.#problems.push(`the next start fails: ${result.error}`);
-      return;
-    }
-    for (const content of result.contents) {
-      const { lost, duplicated, other } = this.#ledger.compare(content);
-      if (lost.length > 0) this.#result.lost++;
-      if (duplicated.length > 0) this.#result.duplicated++;
-      this.#problems.push(...lost, ...duplicated, ...other);
-    }
-    const files = readdirSync(this.#data, { recursive: true, encoding: 'utf8' });
-    const unknown = files.filter(
-      file => !KNOWN_FILES.test(basename(file)) && join(this.#data, file) !== undeletable,
-    );
-    if (unknown.length > 0) this.#problems.push(`files are left: ${unknown.join(', ')}`);
-  }
-}
-
-function shuffle<T>(items: readonly T[], random: Random): T[] {
-  return items
-    .map(item => ({ item, key: random.next() }))
-    .sort((a, b) => a.key - b.key)
-    .map(({ item }) => item);
 }

@@ -20,7 +20,7 @@ export interface Recording {
   readonly operations: readonly LoggedOperation[];
 }
 
-const CHILD = join(import.meta.dirname, 'child.mjs');
+const CHILD = join(import.meta.dirname, 'workload-process.mjs');
 const PROCESSES = 3;
 /** A killed process gets this many file operations at most. */
 const MAX_OPERATIONS_BEFORE_KILL = 800;
@@ -61,7 +61,7 @@ const MAX_PROCESS_MS = 20_000;
 async function runProcess({ env }: FileShim, options: WorkloadOptions): Promise<void> {
   const file = join(options.dataDirectory, '../../workload.json');
   writeFileSync(file, JSON.stringify(options));
-  const child = spawn(process.execPath, [CHILD, 'workload', file], {
+  const child = spawn(process.execPath, [CHILD, file], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

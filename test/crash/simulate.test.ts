@@ -1,37 +1,110 @@
+// The crash simulator (docs/reliability.md). Environment variables: DENDRO_CRASH_SEED (default: random), DENDRO_CRASH_STATES (how many
+// states), DENDRO_CRASH_STATE and DENDRO_CRASH_FAIL (repeats one violation, as its message says).
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
-import { CheckerPool } from './checker-pool.ts';
-import type { Mutation } from './crash-points.ts';
-import { type SimulationResult, simulate } from './simulate.ts';
+import { reportFault, sized } from '../support/fault-report.ts';
+import { visitCrashPoints } from './crash-points.ts';
+import { FailingRuns, parseFailure } from './fail-operations.ts';
+import { createFileShim, type FileShim } from './file-shim.ts';
+import { loadRecording, type Recording } from './recording.ts';
+import { checkCrashState, Simulator } from './simulate.ts';
 
-// npm run test:crash runs the simulator for minutes. These tests show that it can fail.
+const { env } = process;
+const SEED = Number(env['DENDRO_CRASH_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+const STATES = Number(env['DENDRO_CRASH_STATES'] ?? sized(700, 8_000));
+const STATES_PER_RECORDING = 350;
+const STATES_PER_MUTATION = 80;
+/** Of each process of a recording. */
+const STEPS = 12;
+const FAILING_RUNS = sized(12, 60);
+const OPTIONS = { timeout: 3_600_000 };
+const isRepeated = env['DENDRO_CRASH_STATE'] !== undefined || env['DENDRO_CRASH_FAIL'] !== undefined;
 
-const OPTIONS = { seed: 5, seconds: 0, states: 80, steps: 4 };
+let work: string;
+let shim: FileShim | undefined;
+let first: Recording | undefined;
 
-let pool: CheckerPool;
-beforeAll(async () => {
-  pool = await CheckerPool.start(2);
+beforeAll(() => {
+  // In memory, if possible: states are written and deleted by the hundred.
+  work = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'dendro-crash-'));
+  shim = createFileShim(join(work, 'root'));
 }, 120_000);
-afterAll(() => pool.close());
-
-async function run({ skip }: TestContext, mutation?: Mutation): Promise<SimulationResult> {
-  const result = await simulate({ ...OPTIONS, ...(mutation && { mutation }) }, pool);
-  return result ?? skip('THE CRASH SIMULATOR IS NOT TESTED HERE: it needs Linux and a C compiler');
-}
-
-test('every crash state of a short workload keeps the acknowledged records', {
-  timeout: 600_000,
-}, async context => {
-  const { states, violations } = await run(context);
-  expect(violations).toEqual([]);
-  expect(states).toBe(OPTIONS.states);
+afterAll(() => {
+  shim?.remove();
+  rmSync(work, { recursive: true, force: true });
 });
 
-test.for(['no syncs of the spool', 'no syncs of parts', 'no syncs of directories'] as const)(
+const requireShim = ({ skip }: TestContext): FileShim =>
+  shim ?? skip('THE CRASH SIMULATOR DID NOT RUN: it needs Linux and a C compiler');
+const print = (line: string) => process.stderr.write(`${line}\n`);
+const simulatorIn = (name: string, context: TestContext) => {
+  rmSync(join(work, 'root'), { recursive: true, force: true });
+  return new Simulator(name === '' ? work : mkdtempSync(join(work, name)), requireShim(context), SEED);
+};
+
+test.skipIf(isRepeated)('a power cut loses no acknowledged record', OPTIONS, async context => {
+  print(`DENDRO_CRASH_SEED=${SEED}`);
+  const simulator = simulatorIn('', context);
+  const { findings } = simulator;
+  while (findings.states < STATES && findings.violations.length === 0) {
+    const recording = await simulator.record(STEPS);
+    first ??= recording;
+    const before = findings.states;
+    await simulator.explore(recording, Math.min(STATES_PER_RECORDING, STATES - before));
+    print(
+      `recording ${recording.seed}: ${recording.operations.length} operations, ${findings.states - before} states`,
+    );
+  }
+  expect(findings.violations).toEqual([]);
+  const { states, refused, lost, duplicated } = findings;
+  const remedy = refused === 0 ? '' : `, or prints one line with the remedy (${refused} ×)`;
+  const outcome = `every start succeeds${remedy}; 0 violations of the guarantees`;
+  reportFault({ fault: 'power cut', runs: states, outcome, lost, duplicated });
+});
+
+test
+  .skipIf(isRepeated)
+  .for(['no syncs of the spool', 'no syncs of parts', 'no syncs of directories'] as const)(
   'the simulator reports lost records if the program makes %s',
-  { timeout: 600_000 },
+  OPTIONS,
   async (mutation, context) => {
-    const { lost, violations } = await run(context, mutation);
-    expect(lost).toBeGreaterThan(0);
-    expect(violations[0]).toContain('npm run test:crash -- --replay');
+    if (first === undefined) return context.skip('there is no recording');
+    const simulator = simulatorIn('mutation-', context);
+    await simulator.explore(first, STATES_PER_MUTATION, mutation);
+    expect(simulator.findings.lost).toBeGreaterThan(0);
+    expect(simulator.findings.violations[0]).toContain('to reproduce: DENDRO_CRASH_STATE=');
   },
 );
+
+test.skipIf(isRepeated)(
+  'a file operation that fails loses no acknowledged record',
+  OPTIONS,
+  async context => {
+    const runs = new FailingRuns(work, requireShim(context));
+    await runs.runRandom(FAILING_RUNS, SEED);
+    const { lost, duplicated, violations } = runs;
+    expect(violations).toEqual([]);
+    const outcome = 'every start succeeds; 0 violations of the guarantees';
+    reportFault({ fault: 'disk error in any file operation', runs: FAILING_RUNS, outcome, lost, duplicated });
+  },
+);
+
+test.runIf(env['DENDRO_CRASH_STATE'])('the crash state of DENDRO_CRASH_STATE', OPTIONS, async () => {
+  const [directory = '', point, variant] = `${env['DENDRO_CRASH_STATE']}`.split(':');
+  const recording = loadRecording(directory);
+  const at = { point: Number(point), variant: Number(variant) };
+  for (const [index, { operation, path }] of recording.operations.slice(0, at.point + 5).entries())
+    if (index > at.point - 15) print(`${index === at.point ? '>' : ' '} ${index} ${operation.type} ${path}`);
+  await visitCrashPoints(recording, [at], async reached => {
+    const { problems } = await checkCrashState(recording, reached, join(work, 'state'), 2);
+    expect(problems).toEqual({ lost: [], duplicated: [], other: [] });
+  });
+});
+
+test.runIf(env['DENDRO_CRASH_FAIL'])('the failure of DENDRO_CRASH_FAIL', OPTIONS, async context => {
+  const runs = new FailingRuns(work, requireShim(context));
+  await runs.run(parseFailure(`${env['DENDRO_CRASH_FAIL']}`));
+  expect(runs.violations).toEqual([]);
+});
