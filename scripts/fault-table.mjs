@@ -3,12 +3,7 @@ import { readFileSync } from 'node:fs';
 
 /** Every row of the table. A test that reports another name fails. */
 export const FAULTS = [
-  'kill -9 during intake and flush',
   'kill -9 under mixed load',
-  'kill -9 during compaction',
-  'kill -9 during retention',
-  'kill -9 during an erasure',
-  'kill -9 during `dendro ingest`',
   'kill -9 during `dendro migrate`',
   'kill -9 during an upgrade',
   'SIGTERM under load',

@@ -1,15 +1,14 @@
-// Copies the records of an embedded store to ClickHouse and verifies the copy. The records are read in time slices with
-// fixed boundaries and applied through the outbox, like those of a spool, so that an interrupted copy resumes without
-// duplicates. The verification compares counts and checksums of every kind and day.
-import { readFileSync } from 'node:fs';
+// Copies the records of an embedded store to ClickHouse and verifies the copy. The records are read in time slices with fixed
+// boundaries and applied through the outbox, like those of a spool. An interrupted copy reads all slices again, and the outbox skips
+// the records that ClickHouse has. The verification compares counts and checksums of every kind and day.
 import { LOG_KINDS, type LogColumn, type LogKind, lineColumnsOf } from '../domain/log-columns.ts';
 import { lineFieldsOf } from '../domain/log-line.ts';
-import type { BoundValues, Cell, ColumnType, Store, StoreName } from './store.ts';
+import type { BoundValues, Cell, Store, StoreName } from './store.ts';
 
 const MICROS_PER_MINUTE = 60_000_000n;
 /**
- * Consecutive minutes are joined into slices. The limits of a slice are this many records and `applyBatchBytes` of the target. A
- * minute that exceeds a limit is a slice by itself. If it has more than twice a limit, it is split into hash buckets.
+ * Consecutive minutes are joined into slices of up to this many records, and `applyBatchBytes` of the target. A minute that exceeds a
+ * limit is a slice by itself. If it has more than twice a limit, it is split into hash buckets.
  */
 const SLICE_RECORDS = 20_000;
 /** More than the number of days, minutes or lines that any query here returns. */
@@ -21,24 +20,13 @@ const NO_ROW_LIMIT = 2 ** 31;
  */
 const ROUNDING_OFFSET = 0.287391;
 
-/** Records of a time range (Unix microseconds, `end` is exclusive), or of one hash bucket of it if the range has too many. */
+/** One or more minutes. Times are Unix microseconds. */
 interface TimeSlice {
   readonly start: bigint;
-  readonly end: bigint;
-  readonly bucket: number;
-  readonly buckets: number;
-  /**
-   * With one bucket, the number of records. With several, the count of each bucket is unknown until it is read: the last bucket
-   * has the count of the whole range and the others have 0, which is exact enough for progress.
-   */
-  readonly records: number;
-}
-
-/** One or more minutes. Times as in TimeSlice. */
-interface TimeRange {
-  readonly start: bigint;
+  /** Exclusive. */
   readonly end: bigint;
   readonly records: number;
+  /** Approximate. */
   readonly bytes: number;
 }
 
@@ -64,15 +52,16 @@ export async function copyRecords(source: Store, target: Store, onProgress: OnPr
   for (const [kind, slices] of slicesOf) {
     let firstSequence = 0;
     for (const slice of slices) {
-      const lines = await readLines(source, kind, slice, target.flushedUpTo(kind) - firstSequence);
-      const count = lines?.length ?? slice.records;
-      if (lines !== undefined && count > 0) {
-        const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''));
-        await target.apply({ kind, firstSequence, count, lines: bytes });
+      const size = Math.max(slice.records / SLICE_RECORDS, slice.bytes / target.applyBatchBytes);
+      const buckets = Math.ceil(size / 2);
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        const lines = await readLines(source, kind, slice, { bucket, buckets });
+        const bytes = Buffer.from(lines.map(([line]) => `${line}\n`).join(''));
+        if (lines.length > 0) await target.apply({ kind, firstSequence, count: lines.length, lines: bytes });
+        firstSequence += lines.length;
+        copied += lines.length;
+        onProgress(copied, total);
       }
-      firstSequence += count;
-      copied += slice.records;
-      onProgress(copied, total);
     }
   }
   return total;
@@ -92,110 +81,95 @@ export async function compareDays(source: Store, target: Store): Promise<DayDiff
 }
 
 async function findSlices(source: Store, kind: LogKind, maxBytes: number): Promise<TimeSlice[]> {
-  const minutes = await runQuery(source, 'minutes', kind, ['unix_microseconds', 'integer', 'integer']);
+  const minutes = await select(
+    source,
+    `select epoch_us(time_bucket(to_seconds(60), timestamp)) as minute, count(*) as records,
+      sum(strlen(id) + strlen(project) + strlen(event_message) + strlen(metadata))::bigint as bytes
+    from ${kind}_logs group by minute order by minute`,
+    ['minute', 'records', 'bytes'],
+  );
   const slices: TimeSlice[] = [];
-  let open: TimeRange | undefined;
-  for (const [start, records, bytes] of minutes as [bigint, number, number][]) {
-    const minute = { start, end: start + MICROS_PER_MINUTE, records, bytes };
-    const joined: TimeRange = open === undefined ? minute : join(open, minute);
-    const isFull = joined.records > SLICE_RECORDS || joined.bytes > maxBytes;
-    if (open !== undefined && isFull) slices.push(...toSlices(open, maxBytes));
-    open = isFull ? minute : joined;
+  for (const [minute, records, bytes] of minutes.map(row => row.map(Number))) {
+    const start = BigInt(minute ?? 0);
+    const next = { start, end: start + MICROS_PER_MINUTE, records: records ?? 0, bytes: bytes ?? 0 };
+    const last = slices.at(-1);
+    const joined = last && {
+      ...{ start: last.start, end: next.end },
+      ...{ records: last.records + next.records, bytes: last.bytes + next.bytes },
+    };
+    if (joined !== undefined && joined.records <= SLICE_RECORDS && joined.bytes <= maxBytes)
+      slices[slices.length - 1] = joined;
+    else slices.push(next);
   }
-  if (open !== undefined) slices.push(...toSlices(open, maxBytes));
   return slices;
 }
 
-function join(first: TimeRange, next: TimeRange): TimeRange {
-  return {
-    start: first.start,
-    end: next.end,
-    records: first.records + next.records,
-    bytes: first.bytes + next.bytes,
-  };
-}
-
-/** Splits a range into hash buckets if it has more than twice the size of a slice. */
-function toSlices({ start, end, records, bytes }: TimeRange, maxBytes: number): TimeSlice[] {
-  const buckets = Math.ceil(Math.max(records / SLICE_RECORDS, bytes / maxBytes) / 2);
-  return Array.from({ length: buckets }, (_, bucket) => ({
-    start,
-    end,
-    bucket,
-    buckets,
-    records: bucket === buckets - 1 ? records : 0,
-  }));
-}
-
-/** Returns undefined if all records of the slice are flushed already. A bucket is always read, because its count is unknown. */
-async function readLines(
+/** The records of a slice, or of one hash bucket of it, as log lines (log-line.ts). The flag j means that all texts are JSON strings. */
+function readLines(
   source: Store,
   kind: LogKind,
-  { start, end, bucket, buckets, records }: TimeSlice,
-  alreadyFlushed: number,
-): Promise<readonly string[] | undefined> {
-  if (buckets === 1 && alreadyFlushed >= records) return undefined;
-  const rows = await runQuery(source, 'lines', kind, ['text'], {
-    start: { type: 'timestamp', value: start },
-    end: { type: 'timestamp', value: end },
-    bucket: { type: 'integer', value: bucket },
-    buckets: { type: 'integer', value: buckets },
+  { start, end }: TimeSlice,
+  { bucket, buckets }: { readonly bucket: number; readonly buckets: number },
+): Promise<readonly (readonly Cell[])[]> {
+  const fields = lineFieldsOf(kind).map(({ name, type, nullable }) => {
+    if (type === 'timestamp') return `epoch_us(${name})`;
+    return nullable ? `coalesce(to_json(${name})::varchar, chr(30))` : `to_json(${name})`; // chr(30) is NULL_MARKER
   });
-  return rows.map(([line]) => String(line));
+  return select(
+    source,
+    `select concat_ws(chr(31), 'j', ${fields.join(', ')}, metadata) as line from ${kind}_logs
+    where timestamp >= $start and timestamp < $end and md5_number_lower(id) % $buckets = $bucket
+    order by project, timestamp, line`,
+    ['line'],
+    {
+      start: { type: 'timestamp', value: start },
+      end: { type: 'timestamp', value: end },
+      bucket: { type: 'integer', value: bucket },
+      buckets: { type: 'integer', value: buckets },
+    },
+  );
 }
 
-/** Returns a description of the records of each day. If both stores have the same records, the descriptions are equal. */
+/**
+ * Returns a description of the records of each day: their number, and the sums of the low and of the high 32 bits of their hashes,
+ * which do not depend on their order. If both stores have the same records, the descriptions are equal.
+ */
 async function readDays(store: Store, kind: LogKind): Promise<Map<string, string>> {
-  const rows = await runQuery(store, 'days', kind, ['text', 'integer', 'integer', 'integer']);
+  const fields = lineColumnsOf(kind).map(column => toText(column, store.name));
+  const sql =
+    store.name === 'duckdb'
+      ? `select day, count(*) as records, sum(hash & 4294967295) as low, sum(hash >> 32) as high from (
+          select strftime(timestamp, '%Y-%m-%d') as day, md5_number_lower(concat(${fields.join(', chr(31), ')})) as hash
+          from ${kind}_logs) group by day`
+      : `select day, count() as records, sum(bitAnd(hash, 4294967295)) as low, sum(bitShiftRight(hash, 32)) as high from (
+          select toString(toDate(toDateTime(intDiv(timestamp, 1000000), 'UTC'))) as day,
+            reinterpretAsUInt64(substring(MD5(concat(${fields.join(', char(31), ')})), 9, 8)) as hash
+          from ${kind}_logs) group by day`;
+  const rows = await select(store, sql, ['day', 'records', 'low', 'high']);
   return new Map(
     rows.map(([day, count, low, high]) => [String(day), `${count} records, checksum ${low}-${high}`]),
   );
 }
 
-/** Runs migrate/<name>.<store>.sql for the table of a kind. */
-async function runQuery(
-  store: Store,
-  name: 'days' | 'minutes' | 'lines',
-  kind: LogKind,
-  types: readonly ColumnType[],
-  values: BoundValues = {},
-): Promise<readonly (readonly Cell[])[]> {
-  const template = readFileSync(new URL(`migrate/${name}.${store.name}.sql`, import.meta.url), 'utf8');
-  const sql = template
-    .replace('{{table}}', `${kind}_logs`)
-    .replace('{{fields}}', () => (name === 'lines' ? lineFields(kind) : checksumFields(kind, store.name)));
-  const columns = types.map((type, index) => ({ name: `column_${index}`, type }));
-  return (await store.query({ sql, columns, maxRows: NO_ROW_LIMIT }, values, { label: 'migrate' })).rows;
-}
-
-/** SQL for the fields of a log line (log-line.ts) before the metadata. chr(30) is NULL_MARKER. */
-function lineFields(kind: LogKind): string {
-  return lineFieldsOf(kind)
-    .map(({ name, type, nullable }) => {
-      if (type === 'timestamp') return `epoch_us(${name})`;
-      return nullable ? `coalesce(to_json(${name})::varchar, chr(30))` : `to_json(${name})`;
-    })
-    .join(', ');
-}
-
-/** SQL for the values of a log line as texts that are the same in both stores. */
-function checksumFields(kind: LogKind, store: StoreName): string {
-  const columns = lineColumnsOf(kind);
-  return store === 'duckdb'
-    ? columns.map(toDuckDBText).join(', chr(31), ')
-    : columns.map(toClickHouseText).join(', char(31), ');
-}
-
-function toDuckDBText({ name, type, nullable }: LogColumn): string {
-  const values = {
-    timestamp: `epoch_us(${name})`,
-    number: `floor(${name} * 1000 + ${ROUNDING_OFFSET})::bigint`,
-  };
+/** SQL for a value of a log line as a text that is the same in both stores. */
+function toText({ name, type, nullable }: LogColumn, store: StoreName): string {
+  const thousandths = `floor(${name} * 1000 + ${ROUNDING_OFFSET})`;
+  if (store === 'clickhouse') {
+    const text = `toString(${type === 'number' ? `toInt64(${thousandths})` : name})`;
+    return nullable ? `ifNull(${text}, 'null')` : text;
+  }
+  const values = { timestamp: `epoch_us(${name})`, number: `${thousandths}::bigint` };
   const text = `(${type === 'timestamp' || type === 'number' ? values[type] : name})::varchar`;
   return nullable ? `coalesce(${text}, 'null')` : text;
 }
 
-function toClickHouseText({ name, type, nullable }: LogColumn): string {
-  const value = type === 'number' ? `toInt64(floor(${name} * 1000 + ${ROUNDING_OFFSET}))` : name;
-  return nullable ? `ifNull(toString(${value}), 'null')` : `toString(${value})`;
+/** Integers may be returned as texts, which is exact enough here. */
+async function select(
+  store: Store,
+  sql: string,
+  names: readonly string[],
+  values: BoundValues = {},
+): Promise<readonly (readonly Cell[])[]> {
+  const columns = names.map(name => ({ name, type: 'text' as const }));
+  return (await store.query({ sql, columns, maxRows: NO_ROW_LIMIT }, values, { label: 'migrate' })).rows;
 }

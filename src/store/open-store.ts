@@ -10,7 +10,7 @@ import { lockDirectory } from '../system/directory-lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';
-import type { InspectOptions, NamedPart } from './duckdb/inspect-parts.ts';
+import type { InspectOptions, NamedPart } from './duckdb/part-file.ts';
 import type { DuckDBStoreOptions } from './duckdb/store.ts';
 import type { Store, StoreCallbacks, StoreContent, StoreName } from './store.ts';
 
@@ -31,7 +31,7 @@ export async function applyClickHouseSchema(
   clickhouse: ClickHouseUrl,
   retentionDays: number,
 ): Promise<readonly number[]> {
-  return (await import('./clickhouse/apply-schema.ts')).applySchema(clickhouse, retentionDays);
+  return (await import('./clickhouse/schema.ts')).applySchema(clickhouse, retentionDays);
 }
 
 /** Opens the outbox of a data directory, and creates it if there is none. The caller must hold the lock of the data directory. */
@@ -46,7 +46,7 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
  */
 export async function readStoreCopy(storeName: StoreName, dataDirectory: string): Promise<StoreContent> {
   if (storeName === 'clickhouse') return readClickHouseOutbox(dataDirectory);
-  const { inspectParts } = await importInspectParts();
+  const { inspectParts } = await importPartFile();
   const content = await inspectParts({ dataDirectory });
   const [damage] = content.damages;
   if (damage !== undefined) throw new Error(formatDamage(damage));
@@ -54,7 +54,7 @@ export async function readStoreCopy(storeName: StoreName, dataDirectory: string)
 }
 
 async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent> {
-  return (await import('./clickhouse/read-outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
+  return (await import('./clickhouse/outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
 }
 
 /** A data directory that no server has used yet may have no files of the store. */
@@ -96,7 +96,7 @@ export async function inspectStoreFiles(
   try {
     if (storeName === 'duckdb') {
       (await import('./duckdb/convert/marker.ts')).refuseLostManifest(dataDirectory);
-      const { inspectParts } = await importInspectParts();
+      const { inspectParts } = await importPartFile();
       const { setAside, damages, ...content } = await inspectParts(options);
       return { ...content, damages: [...setAside, ...damages] };
     }
@@ -143,16 +143,20 @@ export async function checkStoreFiles({
   if (clickhouse !== undefined) return [];
   const directory = resolve(dataDirectory);
   (await import('./duckdb/convert/marker.ts')).refuseLostManifest(directory);
-  return (await importInspectParts()).inspectPartSizes(directory);
+  const { setAside, damages } = await (await importPartFile()).inspectParts({
+    dataDirectory: directory,
+    onlySizes: true,
+  });
+  return [...setAside, ...damages];
 }
 
 /** The parts that the manifest of a data directory or a copy names. Throws an OperatorError if the manifest cannot be used. */
 export async function listParts(dataDirectory: string): Promise<readonly NamedPart[]> {
-  return (await importInspectParts()).listParts(dataDirectory);
+  return (await importPartFile()).listParts(dataDirectory);
 }
 
-function importInspectParts() {
-  return import('./duckdb/inspect-parts.ts');
+function importPartFile() {
+  return import('./duckdb/part-file.ts');
 }
 
 async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {

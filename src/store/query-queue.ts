@@ -26,13 +26,6 @@ export interface RunningQuery {
   readonly secondsLeft: number;
 }
 
-/** Slots that are in use. */
-interface Usage {
-  /** Includes those that clean up. */
-  busy: number;
-  cleaningUp: number;
-}
-
 interface Waiter {
   readonly options: QueryOptions;
   readonly start: () => void;
@@ -43,9 +36,9 @@ export class QueryQueue {
   readonly #waiters: Waiter[] = [];
   /** One for each query that waits or runs. */
   readonly #controllers = new Set<AbortController>();
-  readonly #total: Usage = { busy: 0, cleaningUp: 0 };
-  /** Only groups that use a slot. */
-  readonly #groups = new Map<string, Usage>();
+  #busy = 0;
+  /** Slots in use, for groups that use any. */
+  readonly #busyInGroup = new Map<string, number>();
   #isClosed = false;
   #onIdle = () => {};
 
@@ -53,14 +46,10 @@ export class QueryQueue {
     this.#limits = limits;
   }
 
-  /**
-   * Runs `work` in a slot, then `cleanUp`, even if `work` failed. Returns the result of `work` without waiting for `cleanUp`. The
-   * slot is released after `cleanUp`. Throws as Store.query does.
-   */
+  /** Runs `work` in a slot. Throws as Store.query does. */
   async run<T>(
     work: (query: RunningQuery) => Promise<T>,
     options: QueryOptions = {},
-    cleanUp: () => Promise<void> = async () => {},
   ): Promise<TimedResult<T>> {
     options.signal?.throwIfAborted();
     if (this.#isClosed) throw storeClosed();
@@ -92,7 +81,7 @@ export class QueryQueue {
       clearTimeout(deadline);
       options.signal?.removeEventListener('abort', abortWithCaller);
       this.#controllers.delete(controller);
-      if (startedAt !== undefined) void this.#releaseSlot(options, cleanUp);
+      if (startedAt !== undefined) this.#releaseSlot(options);
     }
   }
 
@@ -101,14 +90,14 @@ export class QueryQueue {
   }
 
   get running(): number {
-    return this.#total.busy;
+    return this.#busy;
   }
 
   /** Cancels every query. Resolves when no slot is in use. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const controller of this.#controllers) controller.abort(storeClosed());
-    if (this.#total.busy > 0)
+    if (this.#busy > 0)
       await new Promise<void>(resolve => {
         this.#onIdle = resolve;
       });
@@ -138,33 +127,23 @@ export class QueryQueue {
   #rejectIfFull({ group }: QueryOptions): void {
     const { queryConcurrency, queryQueueLength } = this.#limits;
     const waiting = this.#waiters.filter(waiter => !isBackground(waiter.options));
-    const isFull = waiting.length >= capacity(queryConcurrency, queryQueueLength, this.#total);
+    // A new query enters `#waiters` even if a slot is free, so free slots count too.
+    const isFull = waiting.length >= queryConcurrency - this.#busy + queryQueueLength;
     if (isFull) throw new DendroError('unavailable', 'too many queries are waiting; retry in a moment');
     if (group === undefined) return;
     const waitingInGroup = waiting.filter(waiter => waiter.options.group === group).length;
-    const used = this.#groups.get(group) ?? { busy: 0, cleaningUp: 0 };
-    if (waitingInGroup >= capacity(shareOf(queryConcurrency), shareOf(queryQueueLength), used))
+    const freeInGroup = shareOf(queryConcurrency) - (this.#busyInGroup.get(group) ?? 0);
+    if (waitingInGroup >= freeInGroup + shareOf(queryQueueLength))
       throw new DendroError(
         'unavailable',
         'too many queries of this endpoint are waiting; retry in a moment',
       );
   }
 
-  async #releaseSlot({ group }: QueryOptions, cleanUp: () => Promise<void>): Promise<void> {
-    const used = group === undefined ? undefined : this.#groups.get(group);
-    const usages = used === undefined ? [this.#total] : [this.#total, used];
-    for (const usage of usages) usage.cleaningUp++;
-    try {
-      await cleanUp();
-    } finally {
-      for (const usage of usages) {
-        usage.cleaningUp--;
-        usage.busy--;
-      }
-      if (group !== undefined && used?.busy === 0) this.#groups.delete(group);
-      if (this.#isClosed && this.#total.busy === 0) this.#onIdle();
-      this.#dispatch();
-    }
+  #releaseSlot({ group }: QueryOptions): void {
+    this.#occupy(group, -1);
+    if (this.#isClosed && this.#busy === 0) this.#onIdle();
+    this.#dispatch();
   }
 
   /**
@@ -173,39 +152,31 @@ export class QueryQueue {
    */
   #dispatch(): void {
     const { queryConcurrency } = this.#limits;
-    while (this.#total.busy < queryConcurrency) {
-      const mayRunBackground = queryConcurrency - this.#total.busy > 1 || queryConcurrency === 1;
+    while (this.#busy < queryConcurrency) {
+      const mayRunBackground = queryConcurrency - this.#busy > 1 || queryConcurrency === 1;
       const startable = this.#waiters.filter(waiter => this.#hasShareLeft(waiter.options));
       const next =
         startable.find(waiter => !isBackground(waiter.options)) ??
         (mayRunBackground ? startable[0] : undefined);
       if (next === undefined) return;
       this.#waiters.splice(this.#waiters.indexOf(next), 1);
-      this.#occupySlot(next.options);
+      this.#occupy(next.options.group, 1);
       next.start();
     }
   }
 
   #hasShareLeft({ group }: QueryOptions): boolean {
-    const busy = group === undefined ? 0 : (this.#groups.get(group)?.busy ?? 0);
+    const busy = group === undefined ? 0 : (this.#busyInGroup.get(group) ?? 0);
     return busy < shareOf(this.#limits.queryConcurrency);
   }
 
-  #occupySlot({ group }: QueryOptions): void {
-    this.#total.busy++;
+  #occupy(group: string | undefined, change: 1 | -1): void {
+    this.#busy += change;
     if (group === undefined) return;
-    const used = this.#groups.get(group) ?? { busy: 0, cleaningUp: 0 };
-    this.#groups.set(group, used);
-    used.busy++;
+    const busy = (this.#busyInGroup.get(group) ?? 0) + change;
+    if (busy > 0) this.#busyInGroup.set(group, busy);
+    else this.#busyInGroup.delete(group);
   }
-}
-
-/**
- * How many queries `#waiters` can have: a new query enters it even if a slot is free, so free slots count too. A slot that is
- * cleaning up will be free soon, so it counts as free.
- */
-function capacity(slots: number, queueLength: number, { busy, cleaningUp }: Usage): number {
-  return slots - busy + cleaningUp + queueLength;
 }
 
 /** What one group can use of a limit: three quarters, but at least 1 if the limit is not 0. */

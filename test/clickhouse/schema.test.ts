@@ -134,7 +134,7 @@ describe('the schema of a cluster', () => {
 
   test('is valid SQL for ClickHouse', async () => {
     const clickhouse = newDatabaseUrl();
-    for (const { statements } of migrations(options))
+    for (const statements of migrations(options))
       for (const statement of statements)
         await runSql({ ...clickhouse, database: 'default' }, `explain ast ${statement}`);
   });

@@ -6,13 +6,7 @@ import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchResponse, testStoreOptions } from '../support/app.ts';
 import { reportFault } from '../support/fault-report.ts';
-import {
-  createTempDirectory,
-  onlyLine,
-  PROCESS_API_KEY,
-  runDendro,
-  type ServerProcess,
-} from '../support/process.ts';
+import { createTempDirectory, onlyLine, PROCESS_API_KEY, type ServerProcess } from '../support/process.ts';
 import { savedQuery } from '../support/store.ts';
 import { auditAndReport } from './audit.ts';
 import { Ledger } from './load.ts';
@@ -144,49 +138,4 @@ test('if fsync of the spool fails, senders get 503 until it succeeds again, and 
   } finally {
     await kill(server);
   }
-});
-
-test('if fsync of the tokens file fails, the command fails with one line and the earlier tokens stay valid', async context => {
-  const { env, fail, repair } = createShim('tokens.json', context);
-  const create = (name: string) =>
-    runDendro(['token', 'create', '--name', name, '--scope', 'query', '--data', data], { env });
-  expect((await create('a')).code).toBe(0);
-  fail();
-  const failed = await create('b');
-  repair();
-  const { stdout } = await runDendro(['token', 'list', '--json', '--data', data]);
-  const names = (JSON.parse(stdout) as { tokens: { name: string }[] }).tokens.map(({ name }) => name);
-  const outcome = `tokens.json: one line, exit code ${failed.code}; the earlier tokens stay valid`;
-  reportFault({
-    fault: 'failed fsync',
-    runs: 1,
-    outcome,
-    lost: names.includes('a') ? 0 : 1,
-    duplicated: names.length - new Set(names).size,
-  });
-  expect(failed.code).toBe(1);
-  expect(onlyLine(failed)).toContain('tokens.json');
-  expect(names).toEqual(['a']);
-});
-
-test('a part is synced before it is renamed, and its directory before the manifest that names it', async context => {
-  const { env, synced } = createShim('', context);
-  for (let run = 0; run < 2; run++) {
-    const args = ['ingest', '-', '--source', 'edge', '--data', data];
-    const input = `{"project":"p","message":"run ${run}"}\n`;
-    expect(await runDendro(args, { input, env })).toMatchObject({ code: 0 });
-    const paths = synced().map(path => path.slice(data.length + 1));
-    const lastOf = (path: string) => paths.lastIndexOf(path);
-    const order = [`parts/edge-00000${run + 1}.duckdb.tmp`, 'parts', 'manifest.json.new', ''].map(lastOf);
-    expect(order).toEqual([...order].sort((a, b) => a - b));
-    expect(order).not.toContain(-1);
-  }
-});
-
-test('a change of the tokens file is synced with its directory', async context => {
-  const { env, synced } = createShim('', context);
-  const args = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', data];
-  expect(await runDendro(args, { env })).toMatchObject({ code: 0 });
-  expect(synced().at(-2)).toContain('tokens.json');
-  expect(synced().at(-1)).toBe(data);
 });

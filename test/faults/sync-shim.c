@@ -1,9 +1,7 @@
-// Preloaded into the program by sync-shim.ts. Lists every fsync and fdatasync in a file, and makes those of one file fail or take
-// longer.
+// Preloaded into the program by sync-shim.ts. Makes fsync and fdatasync of one file fail or take longer.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +9,7 @@
 
 static int sync_file(const char *name, int fd) {
   int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
-  const char *list = getenv("SYNC_LIST"), *trigger = getenv("SYNC_FAIL_TRIGGER"), *target = getenv("SYNC_FAIL_PATH");
+  const char *trigger = getenv("SYNC_FAIL_TRIGGER"), *target = getenv("SYNC_FAIL_PATH");
   const char *delay = getenv("SYNC_DELAY_MS");
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -23,14 +21,7 @@ static int sync_file(const char *name, int fd) {
     return -1;
   }
   if (delay) usleep(atoi(delay) * 1000);
-  int result = sync(fd);
-  int out = list ? open(list, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
-  if (out >= 0) {
-    path[length] = '\n';
-    if (write(out, path, length + 1) < 0) result = -1;
-    close(out);
-  }
-  return result;
+  return sync(fd);
 }
 
 int fsync(int fd) { return sync_file("fsync", fd); }

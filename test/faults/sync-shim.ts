@@ -1,6 +1,6 @@
-// Observes and breaks the fsync calls of the program: a small library in C that the dynamic linker loads before the others.
+// Breaks the fsync calls of the program: a small library in C that the dynamic linker loads before the others.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensurePrograms } from '../../scripts/debian.mjs';
@@ -11,8 +11,6 @@ export interface SyncShim {
   /** From now on, fsync fails for files and directories whose path contains `failingPath`. A `$` is the end of a path. */
   fail(): void;
   repair(): void;
-  /** The paths of all successful fsync calls so far, in order. */
-  synced(): readonly string[];
   remove(): void;
 }
 
@@ -21,21 +19,16 @@ export function createSyncShim(failingPath: string): SyncShim | undefined {
   if (process.platform !== 'linux' || ensurePrograms({ gcc: ['gcc', 'libc6-dev'] }).length > 0)
     return undefined;
   const directory = mkdtempSync(join(tmpdir(), 'dendro-sync-shim-'));
-  const [library, list, trigger] = ['shim.so', 'list', 'trigger'].map(name => join(directory, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const [library, trigger] = [join(directory, 'shim.so'), join(directory, 'trigger')];
   const source = join(import.meta.dirname, 'sync-shim.c');
   const { status, stderr } = spawnSync('gcc', ['-shared', '-fPIC', '-o', library, source, '-ldl'], {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`cannot compile ${source}: ${stderr}`);
   return {
-    env: { LD_PRELOAD: library, SYNC_LIST: list, SYNC_FAIL_TRIGGER: trigger, SYNC_FAIL_PATH: failingPath },
+    env: { LD_PRELOAD: library, SYNC_FAIL_TRIGGER: trigger, SYNC_FAIL_PATH: failingPath },
     fail: () => writeFileSync(trigger, ''),
     repair: () => rmSync(trigger, { force: true }),
-    synced: () => (existsSync(list) ? readFileSync(list, 'utf8').trimEnd().split('\n') : []),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }

@@ -2,11 +2,10 @@
 // is killed, or with one that might never exit. Usage: node store-process.mjs TASK DATA-DIRECTORY. Prints one line of JSON.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadTypeScript } from '../crash/load-typescript.mjs';
+import { loadTypeScript } from './load-typescript.mjs';
 
 const [task, dataDirectory] = process.argv.slice(2);
-const load = file => loadTypeScript(join(import.meta.dirname, '../../src', file));
-const module = await load('store/open-store.ts');
+const module = await loadTypeScript(join(import.meta.dirname, '../../src/store/open-store.ts'));
 
 const ENDLESS = {
   sql: 'select sum(a.range * b.range % 7) from range(10000000) a, range(10000000) b',
@@ -23,25 +22,6 @@ const open = () =>
     queryQueueLength: 1,
     queryTimeoutSeconds: 15,
   });
-/** `flush` applies and flushes 50 records, whose timestamps are their sequence numbers. */
-const openToFlush = async () => {
-  const { toLogLines } = await load('domain/log-line.ts');
-  const store = await open();
-  const flush = async () => {
-    const first = store.flushedUpTo('edge');
-    const records = Array.from({ length: 50 }, (_, i) => ({
-      id: `n${first + i}`,
-      timestampMicros: first + i,
-      project: `p${i % 7}`,
-      eventMessage: 'x'.repeat(2000),
-      metadata: '{}',
-      extracted: { url: '', path: '' },
-    }));
-    await store.apply({ ...toLogLines('edge', records), firstSequence: first });
-    await store.flush(['edge']);
-  };
-  return { store, flush };
-};
 const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);
 const outcomeOf = query =>
   query.then(
@@ -76,29 +56,6 @@ const TASKS = {
     );
     print({ appended: true });
     await sleep(60_000);
-  },
-  /** Flushes and compacts until it is killed. Prints the number of flushed records after the first compaction. */
-  async compact() {
-    const { store, flush } = await openToFlush();
-    for (let i = 0; i < 16; i++) await flush();
-    await store.maintain('compact');
-    print({ flushed: store.flushedUpTo('edge') });
-    for (;;) {
-      const compaction = store.maintain('compact');
-      for (let i = 0; i < 16; i++) await flush();
-      await compaction;
-    }
-  },
-  /** Flushes records and removes all but the newest 400, until it is killed. Prints the number of flushed records at first. */
-  async expire() {
-    const { store, flush } = await openToFlush();
-    for (let i = 0; i < 10; i++) await flush();
-    print({ flushed: store.flushedUpTo('edge') });
-    for (;;) {
-      await flush();
-      const expiredBefore = BigInt(store.flushedUpTo('edge') - 400);
-      await store.maintain({ expire: { expiredBefore, rewriteBefore: expiredBefore } });
-    }
   },
   async 'close-while-running'() {
     const store = await open();

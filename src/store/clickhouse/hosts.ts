@@ -4,8 +4,8 @@
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { every, type RepeatingJob, systemTimer } from '../../system/timer.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
+import { storeClosed } from '../query-queue.ts';
 import { isKilled, isTransient } from './errors.ts';
-import { InFlight } from './in-flight.ts';
 
 const PING_INTERVAL_MS = 1_000;
 const PING_TIMEOUT_MS = 3_000;
@@ -19,8 +19,11 @@ class Host {
   /** Host and port. */
   readonly name: string;
   isUp = true;
-  /** Requests to this host. They are aborted when a ping fails, and when the hosts are closed. */
-  readonly inFlight = new InFlight();
+  /**
+   * Requests to this host. Each has an AbortController of its own: in Node 20 every AbortSignal.any() with one long-lived signal leaks a
+   * little memory.
+   */
+  readonly #inFlight = new Map<AbortController, Promise<unknown>>();
 
   constructor(url: string, { reader, database }: ClickHouseUrl, maxConnections: number) {
     this.name = new URL(url).host;
@@ -37,6 +40,27 @@ class Host {
       compression: { response: true, request: false },
       log: { level: ClickHouseLogLevel.OFF }, // the client would log SQL to the console
     });
+  }
+
+  async run<T>(work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
+    signal.throwIfAborted();
+    const controller = new AbortController();
+    const running = work({ client: this.client, signal: AbortSignal.any([signal, controller.signal]) });
+    this.#inFlight.set(controller, running);
+    try {
+      return await running;
+    } catch (error) {
+      controller.signal.throwIfAborted(); // throws why the request was aborted, not the client's error about the abort
+      throw error;
+    } finally {
+      this.#inFlight.delete(controller);
+    }
+  }
+
+  /** Aborts the requests that run now. Resolves when they have ended. */
+  async abort(reason: Error): Promise<void> {
+    for (const controller of this.#inFlight.keys()) controller.abort(reason);
+    await Promise.allSettled(this.#inFlight.values());
   }
 }
 
@@ -71,16 +95,17 @@ export class Hosts {
    * Throws the error of the last host, or the reason of the signal.
    */
   async run<T>(work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
+    if (this.#isClosed) throw storeClosed();
     this.#startPinging();
     let lastError: unknown = new Error('no host responds');
     for (const host of this.#inOrder()) {
       // Twice, because a server can close an idle connection at the moment in which it is reused. The host is up in that case.
       for (let attempts = 0; attempts < 2; attempts++) {
         try {
-          return await this.#attempt(host, work, signal);
+          return await host.run(work, signal);
         } catch (error) {
           signal.throwIfAborted();
-          if (!isTransient(error) || isKilled(error)) throw error;
+          if (this.#isClosed || !isTransient(error) || isKilled(error)) throw error;
           lastError = error;
           if (systemCodeOf(error) === 'ECONNREFUSED') host.isUp = false;
           if (!isConnectionReset(error)) break;
@@ -90,25 +115,14 @@ export class Hosts {
     throw lastError;
   }
 
+  /** Aborts running and later requests. Can be called twice. */
   async close(): Promise<void> {
     this.#isClosed = true;
     void this.#pings?.stop();
     for (const host of this.#hosts) {
-      await host.inFlight.close(new Error('the store is closed'));
+      await host.abort(storeClosed());
       await host.client.close();
     }
-  }
-
-  #attempt<T>(host: Host, work: (attempt: Attempt) => Promise<T>, signal: AbortSignal): Promise<T> {
-    signal.throwIfAborted();
-    return host.inFlight.run(async hostSignal => {
-      try {
-        return await work({ client: host.client, signal: AbortSignal.any([signal, hostSignal]) });
-      } catch (error) {
-        hostSignal.throwIfAborted(); // throws why the request was aborted, not the client's error about the abort
-        throw error;
-      }
-    });
   }
 
   /** Round robin over the hosts that are up. If none is, over all of them: one may be up again since its last ping. */
@@ -124,7 +138,6 @@ export class Hosts {
    * requests.
    */
   #startPinging(): void {
-    if (this.#isClosed) return;
     this.#pings ??= every(systemTimer, PING_INTERVAL_MS, async () => {
       await Promise.all(this.#hosts.map(host => this.#ping(host)));
     });
@@ -136,7 +149,7 @@ export class Hosts {
       abort_signal: AbortSignal.timeout(PING_TIMEOUT_MS),
     });
     host.isUp = success;
-    if (!success && !this.#isClosed) host.inFlight.abortAll(new Error('the host does not respond'));
+    if (!success && !this.#isClosed) void host.abort(new Error('the host does not respond'));
   }
 }
 

@@ -9,8 +9,8 @@ import { basename, join } from 'node:path';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { createDirectory, writeFileDurably } from '../../system/files.ts';
 import { bufferFile, type TarFile } from '../../system/tar.ts';
-import type { SpooledLines } from '../store.ts';
-import { compress, toRows } from './rows.ts';
+import type { SpooledLines, StoreContent } from '../store.ts';
+import { compress, decompress, toRows } from './rows.ts';
 
 /** The header line of a `<kind>.block` file. These names are an on-disk format. */
 interface BlockHeader {
@@ -99,12 +99,18 @@ export class Outbox {
     return [...this.#pending.values()].reduce((sum, { count }) => sum + count, 0);
   }
 
+  /** At this moment. A kind has at most one pending block. */
+  get content(): StoreContent {
+    const durable = new Map(LOG_KINDS.map(kind => [kind, this.durableUpTo(kind)]));
+    return {
+      records: new Map(LOG_KINDS.map(kind => [kind, this.#pending.get(kind)?.count ?? 0])),
+      durableUpTo: kind => durable.get(kind) ?? 0,
+    };
+  }
+
   /** The content of the outbox's files at this moment. */
   snapshot(): { readonly blocks: readonly OutboxBlock[]; readonly files: readonly TarFile[] } {
-    // A block that is acknowledged is left out, even if it is not deleted yet.
-    const blocks = [...this.#pending.values()].filter(
-      block => endOf(block) > this.acknowledgedUpTo(block.kind),
-    );
+    const blocks = [...this.#pending.values()];
     const progress: Progress = { spool: this.#outboxId, settled: this.#acknowledged };
     const toPath = (file: string) => `${basename(this.#directory)}/${basename(file)}`;
     return {
@@ -133,7 +139,6 @@ export class Outbox {
   /** Saves that ClickHouse has acknowledged the block, then deletes the block. */
   async acknowledge(block: OutboxBlock): Promise<void> {
     await this.#writeAcknowledged({ ...this.#acknowledged, [block.kind]: endOf(block) });
-    this.#pending.delete(block.kind);
     await rm(this.#blockFile(block.kind), { force: true });
   }
 
@@ -156,6 +161,8 @@ export class Outbox {
     const progress: Progress = { spool: this.#outboxId, settled: acknowledged };
     await writeFileDurably(join(this.#directory, PROGRESS_FILE), JSON.stringify(progress));
     this.#acknowledged = acknowledged; // after the write: the spool deletes records up to these sequence numbers
+    for (const [kind, block] of this.#pending)
+      if (endOf(block) <= this.acknowledgedUpTo(kind)) this.#pending.delete(kind);
   }
 
   #blockFile(kind: LogKind): string {
@@ -178,4 +185,17 @@ function readBlock(file: string): OutboxBlock | undefined {
   const headerEnd = bytes.indexOf(NEWLINE);
   const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BlockHeader;
   return { ...header, compressed: bytes.subarray(headerEnd + 1) };
+}
+
+/** Reads every record of an outbox, for checks and changes no file. The caller must hold the lock of the data directory, or know that no other process uses it. */
+export async function readOutbox(directory: string): Promise<StoreContent> {
+  const outbox = Outbox.read(directory);
+  const { blocks } = outbox.snapshot();
+  for (const { kind, count, compressed } of blocks) {
+    const rows = await decompress(compressed);
+    const found = rows.reduce((lines, byte) => (byte === NEWLINE ? lines + 1 : lines), 0);
+    if (found !== count)
+      throw new Error(`the outbox block of kind ${kind} has ${found} records instead of ${count}`);
+  }
+  return outbox.content;
 }

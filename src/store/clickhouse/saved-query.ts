@@ -27,6 +27,10 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
   utc_datetime: /^Int64$/,
 };
 
+/** The endpoints' SQL puts these flags before a pattern, so that it matches as it does in DuckDB. */
+const PATTERN_FLAGS = '(?-is)';
+const CANNOT_COMPILE_REGEXP = 427;
+
 type RawCell = ReaderResult['rows'][number][number];
 type CellConverter = (cell: NonNullable<RawCell>) => Cell;
 
@@ -68,6 +72,7 @@ export async function runSavedQuery(
   query: SavedQuery,
   values: BoundValues,
   options?: QueryOptions,
+  purpose: ReaderQuery['purpose'] = 'query',
 ): Promise<QueryResult> {
   // One row more than is returned, to find out whether the result is truncated.
   const settings = { limit: String(query.maxRows + 1) };
@@ -77,7 +82,7 @@ export async function runSavedQuery(
       parameters: bind(query.sql, values),
       settings,
       maxBytes: options?.maxBytes,
-      purpose: 'query',
+      purpose,
     },
     options,
   );
@@ -156,3 +161,28 @@ const CELL_CONVERTERS: Record<ColumnType, CellConverter> = {
   unix_microseconds: toMicros,
   utc_datetime: toMicros,
 };
+
+/** Returns what is wrong with the pattern, in the words of RE2, or undefined. */
+export async function validatePattern(
+  reader: Reader,
+  pattern: string,
+  options?: QueryOptions,
+): Promise<string | undefined> {
+  const sql = `select match('', concat('${PATTERN_FLAGS}', {pattern:String}))`;
+  try {
+    await reader.query({ sql, parameters: { pattern }, purpose: 'pattern' }, options);
+    return undefined;
+  } catch (error) {
+    if (codeOf(error) !== CANNOT_COMPILE_REGEXP) throw error;
+    return toPatternProblem((error as Error).message);
+  }
+}
+
+/** RE2's sentence from ClickHouse's error message, without the flags, which the caller did not write. */
+function toPatternProblem(message: string): string {
+  const prefix = ', error: ';
+  const start = message.lastIndexOf(prefix);
+  const end = message.indexOf('. Look at https', start);
+  if (start === -1 || end === -1) return 'it cannot be compiled';
+  return message.slice(start + prefix.length, end).replace(`: ${PATTERN_FLAGS}`, ': ');
+}

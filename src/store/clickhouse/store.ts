@@ -1,21 +1,19 @@
 // The distributed store: ClickHouse, as a single node or as a cluster. The local disk is only a buffer: the
 // outbox keeps a block until ClickHouse has acknowledged it, and the spool keeps a record until its whole segment can be deleted.
 import { join, resolve } from 'node:path';
-import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
+import { findNewestTimestamp } from '../newest-timestamp.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
-import type { SpooledLines, Store, StoreCallbacks, StoreSnapshot } from '../store.ts';
+import type { SpooledLines, Store, StoreCallbacks } from '../store.ts';
 import { appendBlocks, removeStagedBlocks } from './append.ts';
 import { eraseProject } from './erase-project.ts';
 import { Hosts } from './hosts.ts';
-import { queryNewestTimestamp } from './newest-timestamp.ts';
 import { Outbox } from './outbox.ts';
-import { validatePattern } from './pattern-check.ts';
 import { findTableProblem } from './preflight.ts';
 import { Reader } from './reader.ts';
-import { runSavedQuery, validateSavedQuery } from './saved-query.ts';
+import { runSavedQuery, validatePattern, validateSavedQuery } from './saved-query.ts';
 import { Writer } from './writer.ts';
 
 /** Every batch becomes at least one part on the server, and a few large parts are cheaper to merge than many small ones. */
@@ -89,8 +87,14 @@ function createStore(components: Components): Store {
     validateQuery: (query, rules) => validateSavedQuery(reader, query, rules),
     validatePattern: (pattern, options) => validatePattern(reader, pattern, options),
     query: (query, values, options) => runSavedQuery(reader, query, values, options),
-    newestTimestamp: (kind, notAfter, project, options) =>
-      queryNewestTimestamp(reader, kind, notAfter, project, options),
+    // Caches nothing, because other processes insert records too.
+    newestTimestamp(kind, notAfter, project, options) {
+      const sql = `select maxOrNull(timestamp) as newest from ${kind}_logs
+        where timestamp >= {start:Int64} and timestamp <= {end:Int64}
+          and ({project:Nullable(String)} is null or project = ifNull({project:Nullable(String)}, ''))`;
+      const query: Store['query'] = (...args) => runSavedQuery(reader, ...args, 'newest');
+      return findNewestTimestamp(query, sql, notAfter, project, options);
+    },
     async append(batches) {
       await runUnlessClosed(appendMutex, () => appendBlocks(writer, directory, batches));
       return undefined;
@@ -104,24 +108,13 @@ function createStore(components: Components): Store {
     flush: async () => {}, // applied records are already in ClickHouse
     maintain: async () => 0, // ClickHouse merges parts itself, and the TTL of the tables expires records
 
-    snapshot: () => snapshotOutbox(outbox),
+    // Without the records in ClickHouse itself.
+    snapshot: () => ({ ...outbox.content, files: outbox.snapshot().files, close: async () => {} }),
 
     close(): Promise<void> {
       closing ??= closeComponents(components);
       return closing;
     },
-  };
-}
-
-/** The snapshot does not include the records in ClickHouse itself. */
-function snapshotOutbox(outbox: Outbox): StoreSnapshot {
-  const durable = new Map(LOG_KINDS.map(kind => [kind, outbox.durableUpTo(kind)]));
-  const { blocks, files } = outbox.snapshot();
-  return {
-    files,
-    records: new Map(blocks.map(({ kind, count }) => [kind, count])),
-    durableUpTo: kind => durable.get(kind) ?? 0,
-    close: async () => {},
   };
 }
 
@@ -151,16 +144,10 @@ async function applyRecords(outbox: Outbox, writer: Writer, records: SpooledLine
   await outbox.acknowledge(block);
 }
 
-async function closeComponents({
-  hosts,
-  reader,
-  writer,
-  applyMutex,
-  appendMutex,
-}: Components): Promise<void> {
+async function closeComponents({ hosts, reader, applyMutex, appendMutex }: Components): Promise<void> {
   await reader.close();
   await appendMutex.idle();
-  const abortInserts = setTimeout(() => writer.close(), CLOSE_TIMEOUT_MS);
+  const abortInserts = setTimeout(() => void hosts.close(), CLOSE_TIMEOUT_MS);
   await applyMutex.idle();
   clearTimeout(abortInserts);
   await hosts.close();

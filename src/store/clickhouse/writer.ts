@@ -9,7 +9,6 @@ import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { StoreCallbacks } from '../store.ts';
 import { isRowError, toCallerError, toOperatorError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';
-import { InFlight } from './in-flight.ts';
 import type { OutboxBlock } from './outbox.ts';
 import { compress, decompress, toLine } from './rows.ts';
 
@@ -31,7 +30,6 @@ export class Writer {
   readonly #hosts: Hosts;
   readonly #credentials: Credentials;
   readonly #callbacks: StoreCallbacks;
-  readonly #inFlight = new InFlight();
 
   constructor(hosts: Hosts, credentials: Credentials, callbacks: StoreCallbacks) {
     this.#hosts = hosts;
@@ -68,11 +66,6 @@ export class Writer {
     }
   }
 
-  /** Aborts running and later inserts. */
-  async close(): Promise<void> {
-    await this.#inFlight.close(new Error('the store is closed'));
-  }
-
   async #insertWithBisect(kind: LogKind, rows: Buffer, count: number, token: string): Promise<void> {
     await insertWithBisect(rows, count, {
       insert: async subset => {
@@ -85,10 +78,8 @@ export class Writer {
   }
 
   async #send(kind: LogKind, compressed: Uint8Array, token: string): Promise<void> {
-    await this.#inFlight.run(closed => {
-      const signal = AbortSignal.any([closed, AbortSignal.timeout(INSERT_TIMEOUT_MS)]);
-      return this.#hosts.run(attempt => this.#sendTo(attempt, kind, compressed, token), signal);
-    });
+    const signal = AbortSignal.timeout(INSERT_TIMEOUT_MS);
+    await this.#hosts.run(attempt => this.#sendTo(attempt, kind, compressed, token), signal);
   }
 
   async #sendTo(

@@ -6,8 +6,7 @@ import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import type { StoreContext } from './context.ts';
-import { findLoad, isSame } from './loads.ts';
-import type { PartEntry } from './manifest.ts';
+import type { LoadEntry, Manifest, PartEntry } from './manifest.ts';
 import { MAX_SORT_BYTES } from './memtables.ts';
 import type { NewPart } from './part-writer.ts';
 import type { StoreConnection } from './run-long.ts';
@@ -45,7 +44,9 @@ export async function appendLines(
       await inserting;
     }
     const identity = content?.identify();
-    const earlier = identity === undefined ? undefined : findLoad(parts.manifest, identity);
+    const isSame = ({ source, digest }: LoadEntry) =>
+      source === identity?.source && digest === identity.digest;
+    const [earlier] = listLoads(parts.manifest, isSame);
     if (earlier !== undefined && content?.again === false) {
       await appended.discard();
       return earlier;
@@ -56,13 +57,20 @@ export async function appendLines(
     const load = identity && { ...identity, records, loadedAt: content?.nowMicros ?? 0n };
     await parts.commit({
       add,
-      change: ({ loads }) => ({ loads: load ? [...loads.filter(each => !isSame(each, load)), load] : loads }),
+      change: ({ loads }) => ({ loads: load ? [...loads.filter(each => !isSame(each)), load] : loads }),
     });
     return undefined;
   } catch (error) {
     await appended.discard();
     throw error;
   }
+}
+
+/** The loads that the manifest remembers, even after their records were removed. */
+export function listLoads({ loads }: Manifest, condition: (load: LoadEntry) => boolean): EarlierLoad[] {
+  return loads
+    .filter(condition)
+    .map(({ digest, records, loadedAt }) => ({ digest, records, loadedAtMicros: loadedAt }));
 }
 
 /** The parts that one call writes. */

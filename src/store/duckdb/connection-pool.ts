@@ -23,31 +23,25 @@ export class ConnectionPool {
   }
 
   /** Runs `work` on a connection of its own. Throws as Store.query does. */
-  async run<T>(
+  run<T>(
     work: (queryConnection: QueryConnection) => Promise<T>,
-    options: QueryOptions = {},
+    options?: QueryOptions,
   ): Promise<TimedResult<T>> {
-    let used: QueryConnection | undefined;
-    return this.#queue.run(
-      async ({ signal }) => {
-        used = this.#idle.pop() ?? new QueryConnection(await this.#options.connect());
+    return this.#queue.run(async ({ signal }) => {
+      const used = this.#idle.pop() ?? new QueryConnection(await this.#options.connect());
+      const interrupter = interruptOn(signal, used.connection);
+      try {
         signal.throwIfAborted();
-        const interrupter = interruptOn(signal, used.connection);
-        try {
-          return await work(used);
-        } catch (error) {
-          throw mapOutOfMemory(error);
-        } finally {
-          interrupter.stop();
-        }
-      },
-      options,
-      async () => {
-        if (used === undefined) return;
-        if (await used.finish()) this.#idle.push(used);
-        else used.connection.closeSync();
-      },
-    );
+        const result = await work(used);
+        this.#idle.push(used);
+        return result;
+      } catch (error) {
+        used.connection.closeSync(); // it may have an unfinished result
+        throw mapOutOfMemory(error);
+      } finally {
+        interrupter.stop();
+      }
+    }, options);
   }
 
   /** Cancels running queries, then closes every connection. */
@@ -82,14 +76,9 @@ export class QueryConnection {
     return statement;
   }
 
-  /** Ends a result of which not all rows were read, and frees its memory. Returns whether the connection can be used again. */
-  async finish(): Promise<boolean> {
-    try {
-      await (await this.prepare('select 1')).run();
-      return true;
-    } catch {
-      return false;
-    }
+  /** Ends a result of which not all rows were read, and frees its memory. */
+  async endResult(): Promise<void> {
+    await (await this.prepare('select 1')).run();
   }
 }
 

@@ -9,8 +9,8 @@ import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import type { StoreContext } from './context.ts';
 import type { Manifest, PartEntry } from './manifest.ts';
+import { QueryTable } from './parts.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
-import { Source } from './source.ts';
 import { isDataError, memoryTableColumns, type Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
 import { splitByWindow } from './time-windows.ts';
@@ -28,7 +28,7 @@ export const MAX_SORT_BYTES = 128 * 1024 * 1024;
 
 interface Memtable {
   readonly kind: LogKind;
-  readonly source: Source;
+  readonly table: QueryTable;
   rows: number;
   /** The size of its lines, as they were in the spool. */
   bytes: number;
@@ -73,15 +73,15 @@ export class Memtables {
   }
 
   /** The tables of a kind that have records, newest first. */
-  list(kind: LogKind): readonly Source[] {
+  list(kind: LogKind): readonly QueryTable[] {
     return this.#listMemtables(kind)
       .filter(({ rows }) => rows > 0)
-      .map(({ source }) => source);
+      .map(({ table }) => table);
   }
 
   /** A table of the kind that may be empty. */
-  activeTable(kind: LogKind): Source {
-    return this.#activeOf(kind).source;
+  activeTable(kind: LogKind): QueryTable {
+    return this.#activeOf(kind).table;
   }
 
   /** The newest timestamp of a kind's records in memtables. */
@@ -154,7 +154,7 @@ export class Memtables {
           chunk.length < LONG_INSERT_BYTES
             ? memoryWriter.run(sql, values)
             : memoryWriter.runLong(sql, values);
-        await staging.insert(run, memtable.kind, memtable.source.table, [chunk]);
+        await staging.insert(run, memtable.kind, memtable.table.name, [chunk]);
         memtable.rows += records;
         memtable.bytes += chunk.length;
         memtable.nextSequence += records;
@@ -169,7 +169,7 @@ export class Memtables {
 
   async #updateNewest(memtable: Memtable): Promise<void> {
     const result = await this.#options.memoryWriter.runAndReadAll(
-      `select epoch_us(max(timestamp)) from ${memtable.source.table}`,
+      `select epoch_us(max(timestamp)) from ${memtable.table.name}`,
     );
     const newest = result.value(0, 0);
     memtable.until = newest === null ? undefined : BigInt(String(newest));
@@ -202,9 +202,9 @@ export class Memtables {
   }
 
   async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {
-    const source = new Source(`mem.${kind}_${++this.#created}`);
-    await this.#options.memoryWriter.run(`create table ${source.table} (${memoryTableColumns(kind)})`);
-    return { kind, source, rows: 0, bytes: 0, until: undefined, firstSequence: nextSequence, nextSequence };
+    const table = new QueryTable(`mem.${kind}_${++this.#created}`);
+    await this.#options.memoryWriter.run(`create table ${table.name} (${memoryTableColumns(kind)})`);
+    return { kind, table, rows: 0, bytes: 0, until: undefined, firstSequence: nextSequence, nextSequence };
   }
 
   /** Flushes all immutable memtables. Concurrent calls share one run. */
@@ -251,12 +251,12 @@ export class Memtables {
     void this.#drop(memtable);
   }
 
-  async #writeParts({ kind, source }: Memtable): Promise<PartEntry[]> {
+  async #writeParts({ kind, table }: Memtable): Promise<PartEntry[]> {
     const { partWriter, parts, clock } = this.#context;
     const { flushWriter } = this.#options;
     const written: PartEntry[] = [];
     try {
-      for (const run of await splitByWindow(flushWriter, kind, source.table, clock()))
+      for (const run of await splitByWindow(flushWriter, kind, table.name, clock()))
         written.push(await partWriter.write(flushWriter, kind, run));
       return written;
     } catch (error) {
@@ -265,10 +265,10 @@ export class Memtables {
     }
   }
 
-  async #drop({ source }: Memtable): Promise<void> {
-    await source.unused();
+  async #drop({ table }: Memtable): Promise<void> {
+    await table.unused();
     await this.#memoryMutex
-      .run(() => this.#options.memoryWriter.run(`drop table ${source.table}`))
+      .run(() => this.#options.memoryWriter.run(`drop table ${table.name}`))
       .catch(() => {}); // the store is closed
   }
 }

@@ -22,7 +22,6 @@ const SMALL_BLOCK_BYTES = 16_384;
 const BLOCK_BYTES = 262_144;
 /** A limit, not a reservation. */
 const READER_MEMORY_LIMIT = '1GB';
-const ATTEMPTS = 3;
 /** Estimated size of a record's columns other than its message and metadata. */
 const OTHER_COLUMNS_BYTES = 200;
 /** Errors that say nothing about the records, such as too many open files. */
@@ -56,22 +55,20 @@ export class PartWriter {
     this.#dependencies = dependencies;
   }
 
-  /** Writes a part of one run. Writes it again if what is read back differs. */
+  /** Writes a part of one run. If what is read back differs, throws; the caller tries again later. */
   async write(
     connection: StoreConnection,
     kind: LogKind,
     run: Run,
     afterBatch?: AfterBatch,
   ): Promise<PartEntry> {
-    for (let attempt = 1; ; attempt++) {
-      const part = await this.create(connection, kind, run.content.rows);
-      try {
-        await part.add(run, afterBatch);
-        return await part.finish(afterBatch);
-      } catch (error) {
-        await part.discard();
-        if (!(error instanceof MismatchError) || attempt === ATTEMPTS) throw error;
-      }
+    const part = await this.create(connection, kind, run.content.rows);
+    try {
+      await part.add(run, afterBatch);
+      return await part.finish(afterBatch);
+    } catch (error) {
+      await part.discard();
+      throw error;
     }
   }
 

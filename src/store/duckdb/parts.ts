@@ -22,7 +22,6 @@ import {
   writePreviousManifest,
 } from './manifest.ts';
 import { findPartProblem, findSizeProblem, type PartProblem, partAlias } from './part-file.ts';
-import { Source } from './source.ts';
 
 /** An unfinished part of a process that was killed. */
 const TEMPORARY_FILE = /^[a-z_]+-\d{6,}\.duckdb\.tmp(\.wal)?$/;
@@ -31,8 +30,39 @@ const KEPT_FILE = /^[a-z_]+-\d{6,}\.duckdb\.(damaged|unnamed)$/;
 /** Descriptors for everything but parts: connections, the spool, and parts that are being written. */
 const OTHER_DESCRIPTORS = 64;
 
+/**
+ * A table that queries read: a memtable or a part. It counts the queries that use it, so that its table is dropped, or its file
+ * deleted, only after the last of them.
+ */
+export class QueryTable {
+  /** Qualified. */
+  readonly name: string;
+  #users = 0;
+  #onUnused = () => {};
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  acquire(): void {
+    this.#users++;
+  }
+
+  release(): void {
+    if (--this.#users === 0) this.#onUnused();
+  }
+
+  /** Resolves when no query uses the table. The caller must make sure that no further query acquires it. */
+  async unused(): Promise<void> {
+    if (this.#users > 0)
+      await new Promise<void>(resolve => {
+        this.#onUnused = resolve;
+      });
+  }
+}
+
 /** A part that queries can read. */
-export class Part extends Source {
+export class Part extends QueryTable {
   readonly entry: PartEntry;
   readonly alias: string;
   /** In milliseconds of `performance.now`. */
@@ -242,20 +272,21 @@ export class Parts {
   async #attachAll(): Promise<void> {
     const { database, observe, acceptLoss } = this.#dependencies;
     const damaged: [Part, PartProblem][] = [];
+    const attached: Part[] = [];
     for (const entry of this.#manifest.parts) {
       const part = new Part(entry);
       const problem = await this.#tryToAttach(part);
-      if (problem !== undefined) damaged.push([part, problem]);
-      else this.#parts = [...this.#parts, part];
+      if (problem === undefined) attached.push(part);
+      else damaged.push([part, problem]);
     }
-    const { setAside } = this.#manifest;
-    await this.#setAside(damaged);
-    for (const { reason, ...entry } of setAside) {
+    this.#parts = attached;
+    for (const { reason, ...entry } of this.#manifest.setAside) {
       const { kind, file } = entry;
       // The operator may have restored the file from a backup.
       if ((await findPartProblem(database.partsDirectory, entry)) === undefined) await this.#restore(entry);
       else observe({ type: 'part_set_aside', kind, file, problem: `it is ${reason}` });
     }
+    await this.#setAside(damaged);
     if (acceptLoss && this.#manifest.setAside.length > 0)
       await this.#replaceManifest({ setAside: [] }, this.#parts);
   }

@@ -165,7 +165,7 @@ export class Rewriter {
 
   #hasMatch(part: Part, { sql, values }: Condition): Promise<boolean> {
     return this.#setAsideDamaged([part], async () => {
-      const query = `select exists (from ${part.table} where ${sql})`;
+      const query = `select exists (from ${part.name} where ${sql})`;
       return (await this.#connection.runAndReadAll(query, { ...values })).value(0, 0) === true;
     });
   }
@@ -181,9 +181,9 @@ export class Rewriter {
       await requireDiskSpace(sources.reduce((sum, part) => sum + part.entry.bytes, 0));
       const afterBatch = this.#createThrottle();
       let content = EMPTY;
-      for (const { table } of sources)
-        content = addContents(content, await readContent(connection, kind, table, afterBatch, except));
-      const from = `(${sources.map(({ table }) => `from ${table}`).join(' union all ')})`;
+      for (const { name } of sources)
+        content = addContents(content, await readContent(connection, kind, name, afterBatch, except));
+      const from = `(${sources.map(({ name }) => `from ${name}`).join(' union all ')})`;
       const add =
         content.rows === 0
           ? []

@@ -120,10 +120,13 @@ export async function runSavedQuery(
   for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
     const readRow = createRowReader(chunk, query.columns);
     for (let index = 0; index < chunk.rowCount; index++) {
-      if (rows.length === query.maxRows) return { rows, truncated: true, exceedsMaxBytes: false };
-      const row = readRow(index);
+      const truncated = rows.length === query.maxRows;
+      const row = truncated ? [] : readRow(index);
       characters += countCharacters(row);
-      if (characters > maxBytes) return { rows, truncated: false, exceedsMaxBytes: true };
+      if (truncated || characters > maxBytes) {
+        await queryConnection.endResult();
+        return { rows, truncated, exceedsMaxBytes: !truncated };
+      }
       rows.push(row);
     }
   }

@@ -8,20 +8,16 @@ import { OpenFile } from '../../system/open-file.ts';
 import { bufferFile } from '../../system/tar.ts';
 import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics } from '../store.ts';
-import { appendLines } from './append.ts';
+import { appendLines, listLoads } from './append.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { requireDiskSpace, type StoreContext } from './context.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
-import { findLoadsOfSize } from './loads.ts';
 import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
-import { NewestTimestamps } from './newest-timestamps.ts';
 import { PartWriter } from './part-writer.ts';
 import { Parts } from './parts.ts';
-import { QueryRunner } from './query-runner.ts';
-import { QueryTableSelector } from './query-tables.ts';
+import { Queries } from './queries.ts';
 import { Rewriter } from './rewriter.ts';
-import { findPatternProblem, validateSavedQuery } from './saved-query.ts';
 import { Staging } from './staging.ts';
 import { isFatalError } from './storage-error.ts';
 
@@ -74,20 +70,18 @@ async function openComponents(database: Database, options: DuckDBStoreOptions, c
   });
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   const operations = { total: 0 };
-  const tables = new QueryTableSelector(memtables, parts);
   return {
     ...context,
-    ...{ database, pool, memtables, tables, operations, onFatalError, appendWriter },
+    ...{ database, pool, memtables, operations, onFatalError, appendWriter },
     rewriter: new Rewriter(context, jobWriter, () => operations.total),
-    queries: new QueryRunner(pool, tables, parts),
+    queries: new Queries(pool, memtables, parts),
     staging: new Staging(stagingDirectory, 'append'),
     connections: [memoryWriter, flushWriter, appendWriter, jobWriter],
   };
 }
 
 function createStore(components: Components): Store {
-  const { pool, parts, memtables, tables, queries, operations, rewriter, onFatalError } = components;
-  const newestTimestamps = new NewestTimestamps(memtables, parts, queries);
+  const { parts, memtables, queries, operations, rewriter, onFatalError } = components;
   const appends = new Mutex();
   let closing: Promise<void> | undefined;
   const rethrow = (error: unknown): never => {
@@ -107,26 +101,19 @@ function createStore(components: Components): Store {
     readStatistics: () => readStatistics(components),
     preflight: async () => undefined,
 
-    async validateQuery(query, rules) {
-      const { result } = await pool.run(async ({ connection }) => {
-        const { sql, release } = tables.select(query.sql, { start: 1n, end: 0n }); // no part has records of this range
-        return validateSavedQuery(connection, query, sql, rules).finally(release);
-      });
-      return result;
-    },
-    async validatePattern(pattern, options) {
-      return (await pool.run(connection => findPatternProblem(connection, pattern), options)).result;
-    },
+    validateQuery: (query, rules) => queries.validate(query, rules),
+    validatePattern: (pattern, options) => queries.validatePattern(pattern, options),
     query(query, values, options) {
       operations.total++;
       return queries.run(query, values, options).catch(rethrow);
     },
     newestTimestamp: (kind, notAfter, project, options) =>
-      newestTimestamps.find(kind, notAfter, project, options),
+      queries.findNewest(kind, notAfter, project, options),
 
     append: (batches, content) =>
       unlessClosing(() => appends.run(() => appendLines(components, batches, content))),
-    findLoadsOfSize: (source, fileBytes) => findLoadsOfSize(parts.manifest, source, fileBytes),
+    findLoadsOfSize: (source, fileBytes) =>
+      listLoads(parts.manifest, load => load.source === source && load.fileBytes === fileBytes),
     apply(records) {
       operations.total++;
       return unlessClosing(() => memtables.apply(records));
