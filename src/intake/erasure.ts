@@ -42,11 +42,10 @@ export interface ErasureDependencies {
   readonly observe: Observe;
 }
 
+/** At most one erasure runs at a time. */
 export class Erasure {
   readonly #dependencies: ErasureDependencies;
   readonly #file: string;
-  /** Held while an erasure runs. */
-  readonly #mutex = new Mutex();
   /** Held while erase.json is changed. */
   readonly #fileMutex = new Mutex();
   #status: EraseStatus | undefined;
@@ -77,25 +76,21 @@ export class Erasure {
    * counts as done: it may have missed records that were acknowledged since it started.
    */
   async start(scope: EraseScope): Promise<void> {
-    if (this.#status?.state === 'running') {
-      if (!isSame(this.#status.scope, scope))
-        throw new DendroError('unavailable', 'another erasure is running; retry later', {
-          retryAfterSeconds: 5,
-        });
-      this.#isRequestedAgain = true;
-      await this.#saveOrReject(scope); // `#forget` may have removed it
-      // The run that would have repeated the erasure may have failed meanwhile.
-      if (this.status?.state === 'failed') this.#runInBackground(scope);
-      return;
-    }
-    this.#status = { scope, state: 'running' };
+    const isRunning = this.#status?.state === 'running';
+    if (isRunning && !isSame(this.#status?.scope, scope))
+      throw new DendroError('unavailable', 'another erasure is running; retry later', {
+        retryAfterSeconds: 5,
+      });
+    if (isRunning) this.#isRequestedAgain = true;
+    else this.#status = { scope, state: 'running' };
     try {
-      await this.#saveOrReject(scope);
+      await this.#save(scope); // even if it is running: the run may have just removed the scope
     } catch (error) {
-      this.#status = { scope, state: 'failed' };
-      throw error;
+      if (!isRunning) this.#status = { scope, state: 'failed' };
+      throw toUnavailable(error);
     }
-    this.#runInBackground(scope);
+    // The run that would have repeated the erasure may have failed meanwhile.
+    if (!isRunning || this.status?.state === 'failed') void this.#run(scope).catch(() => {}); // reported as an event
   }
 
   /** Finishes the erasures that an earlier process did not finish. If some fail, tries the others, then throws the first error. */
@@ -120,20 +115,20 @@ export class Erasure {
     this.#isClosed = true;
   }
 
-  #runInBackground(scope: EraseScope): void {
-    this.#status = { scope, state: 'running' };
-    void this.#run(scope).catch(() => {}); // reported as an event
-  }
-
-  #run(scope: EraseScope): Promise<EraseReport> {
-    return this.#mutex.run(() => this.#runNow(scope));
-  }
-
-  async #runNow(scope: EraseScope): Promise<EraseReport> {
+  async #run(scope: EraseScope): Promise<EraseReport> {
     this.#status = { scope, state: 'running' };
     try {
-      let report = await this.#eraseAndForget(scope);
-      while (this.#isRequestedAgain) report = addReports(report, await this.#eraseAndForget(scope));
+      let report: EraseReport = { records: 0, quarantined: 0, damagedFiles: 0 };
+      do {
+        this.#isRequestedAgain = false;
+        const { records, quarantined, damagedFiles } = await this.#erase(scope);
+        report = {
+          records: report.records + records,
+          quarantined: report.quarantined + quarantined,
+          damagedFiles,
+        };
+        if (!this.#isRequestedAgain) await this.#forget(scope);
+      } while (this.#isRequestedAgain);
       this.#status = { scope, state: 'done', report };
       const { records, quarantined } = report;
       this.#dependencies.observe({ type: 'project_erased', records, quarantined });
@@ -143,13 +138,6 @@ export class Erasure {
       if (!this.#isClosed) this.#dependencies.observe({ type: 'erase_failed', error });
       throw error;
     }
-  }
-
-  async #eraseAndForget(scope: EraseScope): Promise<EraseReport> {
-    this.#isRequestedAgain = false;
-    const report = await this.#erase(scope);
-    if (!this.#isRequestedAgain) await this.#forget(scope);
-    return report;
   }
 
   async #erase(scope: EraseScope): Promise<EraseReport> {
@@ -162,23 +150,6 @@ export class Erasure {
     );
     clearCache();
     return { records, quarantined, damagedFiles: await countDamagedFiles(dataDirectory) };
-  }
-
-  async #saveOrReject(scope: EraseScope): Promise<void> {
-    try {
-      await this.#save(scope);
-    } catch (error) {
-      // Only errors of the file system have `syscall`. An erase.json that cannot be parsed needs the operator, not a retry.
-      if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-      throw new DendroError(
-        'unavailable',
-        'writing to the disk failed; the request was not accepted, retry later',
-        {
-          retryAfterSeconds: 5,
-          cause: error,
-        },
-      );
-    }
   }
 
   #save(scope: EraseScope): Promise<void> {
@@ -231,13 +202,15 @@ function fromDisk({ project, before_micros }: DiskScope): EraseScope {
   return { project, ...(before_micros === undefined ? {} : { beforeMicros: BigInt(before_micros) }) };
 }
 
-function isSame(one: EraseScope, other: EraseScope): boolean {
-  return one.project === other.project && one.beforeMicros === other.beforeMicros;
+function isSame(one: EraseScope | undefined, other: EraseScope): boolean {
+  return one?.project === other.project && one.beforeMicros === other.beforeMicros;
 }
 
-function addReports(earlier: EraseReport, later: EraseReport): EraseReport {
-  const records = earlier.records + later.records;
-  return { ...later, records, quarantined: earlier.quarantined + later.quarantined };
+function toUnavailable(error: unknown): unknown {
+  // Only errors of the file system have `syscall`. An erase.json that cannot be parsed needs the operator, not a retry.
+  if ((error as NodeJS.ErrnoException).syscall === undefined) return error;
+  const message = 'writing to the disk failed; the request was not accepted, retry later';
+  return new DendroError('unavailable', message, { retryAfterSeconds: 5, cause: error });
 }
 
 async function countDamagedFiles(dataDirectory: string): Promise<number> {

@@ -1,6 +1,6 @@
 // Reads every record of the spool and the quarantine without changing them, and reports what is damaged. Blocks of the spool and
 // lines of the quarantine have a checksum. The idempotency log has none, so only lines that cannot be parsed are reported.
-import { createReadStream, existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { byteRange, type Damage } from '../domain/damage.ts';
@@ -160,24 +160,15 @@ async function inspectLines(
 ): Promise<Inspection> {
   const damages: Damage[] = [];
   let records = 0;
-  let start = 0; // where the current line starts in the file
-  const inspect = (line: Buffer, end: number) => {
+  const data = await readFile(path);
+  for (let start = 0, next = 0; start < data.length; start = next) {
+    const newline = data.indexOf(NEWLINE, start);
+    next = newline === -1 ? data.length : newline + 1;
+    const line = data.subarray(start, newline === -1 ? data.length : newline);
     // Decoding replaces invalid bytes, which would hide them.
     const text = line.toString('utf8');
     if (Buffer.from(text).equals(line) && isIntact(text)) records++;
-    else damages.push({ file, place: byteRange(start, end), problem: 'a line is not as it was written' });
-    start = end;
-  };
-  let rest: Buffer<ArrayBufferLike> = Buffer.alloc(0);
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
-    rest = Buffer.concat([rest, chunk]);
-    let from = 0;
-    for (let at = rest.indexOf(NEWLINE); at !== -1; at = rest.indexOf(NEWLINE, from)) {
-      inspect(rest.subarray(from, at), start + (at - from) + 1); // 1: the newline
-      from = at + 1;
-    }
-    rest = rest.subarray(from);
+    else damages.push({ file, place: byteRange(start, next), problem: 'a line is not as it was written' });
   }
-  if (rest.length > 0) inspect(rest, start + rest.length);
   return { records, damages };
 }

@@ -96,7 +96,7 @@ export class Quarantine {
 
   async #write(lines: Buffer): Promise<void> {
     // The size is read for each write, because the operator can move the file away at any time.
-    const bytes = await readSize(this.#file);
+    const bytes = (await stat(this.#file).catch(() => undefined))?.size ?? 0;
     if (bytes > 0 && bytes + lines.length > this.#maxFileBytes) await rename(this.#file, this.#olderFile);
     const file = await open(this.#file, 'a+', 0o600);
     try {
@@ -142,12 +142,4 @@ async function endsInsideLine(file: FileHandle): Promise<boolean> {
   const { size } = await file.stat();
   const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
   return bytesRead > 0 && buffer[0] !== NEWLINE;
-}
-
-async function readSize(file: string): Promise<number> {
-  try {
-    return (await stat(file)).size;
-  } catch {
-    return 0;
-  }
 }

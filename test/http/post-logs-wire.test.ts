@@ -39,16 +39,13 @@ const expectStillOpen = async (project: string) => {
 describe('error responses before the body was read', () => {
   const body = 'x'.repeat(2 * MIB);
 
-  test('the connection can be reused after 401', async () => {
+  test.each([
+    [401, { 'X-API-KEY': '' }],
+    [415, { 'Content-Type': 'text/xml' }],
+  ])('the connection can be reused after %i', async (status, headers) => {
     connection = await openConnection(app.internalUrl);
-    expect((await connection.ask(post(body, { 'X-API-KEY': '' }))).status).toBe(401);
-    await expectStillOpen('after-401');
-  });
-
-  test('the connection can be reused after 415', async () => {
-    connection = await openConnection(app.internalUrl);
-    expect((await connection.ask(post(body, { 'Content-Type': 'text/xml' }))).status).toBe(415);
-    await expectStillOpen('after-415');
+    expect((await connection.ask(post(body, headers as Record<string, string>))).status).toBe(status);
+    await expectStillOpen(`after-${status}`);
   });
 
   test('the connection can be reused after 413 for a Content-Length beyond the limit', async () => {

@@ -153,14 +153,6 @@ describe('Idempotency-Key', () => {
     expect(await countStored()).toBe(1);
   });
 
-  test('the same key of another token or kind is another request', async () => {
-    await send(withoutId, withKey('k'));
-    const other = { ...withoutId, message: 'other' };
-    expect((await send(other, { ...withKey('k'), token: tokens.secrets.other })).status).toBe(200);
-    expect((await send(other, { ...withKey('k'), query: '?source_name=auth' })).status).toBe(200);
-    expect([await countStored(), await countStored('auth')]).toEqual([2, 1]);
-  });
-
   test('a request without accepted records gets the same response again for the same key', async () => {
     const first = await send([7], withKey('k'));
     const second = await send([7], withKey('k'));

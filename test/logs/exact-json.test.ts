@@ -87,13 +87,6 @@ describe('parseExactJson and stringifyExactJson: strings', () => {
     expect((parseExactJson(json) as typeof value).texts.every(isText)).toBe(true);
   });
 
-  test('exactNumberText returns undefined for values that are not marked numbers', () => {
-    expect(exactNumberText('12')).toBeUndefined();
-    expect(exactNumberText('')).toBeUndefined();
-    expect(exactNumberText(12)).toBeUndefined();
-    expect(exactNumberText(null)).toBeUndefined();
-  });
-
   test.each([
     ['plain', 'x'.repeat(16_000_000)],
     ['full of escaped quotes', '\\"'.repeat(8_000_000)],
