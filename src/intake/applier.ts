@@ -226,5 +226,8 @@ function mergeBlocks(blocks: readonly SpoolBlock[]): SpooledLines[] {
     run.count += count;
     run.lines.push(lines);
   }
-  return runs.map(run => ({ ...run, lines: Buffer.concat(run.lines) }));
+  return runs.map(run => {
+    const [first = Buffer.alloc(0)] = run.lines;
+    return { ...run, lines: run.lines.length === 1 ? first : Buffer.concat(run.lines) };
+  });
 }

@@ -77,13 +77,17 @@ export class SpoolSegment {
    * Appends encoded blocks and syncs the file. If that fails, cuts off what it has written, and throws. If it cannot cut that off,
    * the next append does it first.
    */
-  async append(blocks: readonly Omit<SpooledLines, 'lines'>[], encoded: Uint8Array): Promise<void> {
+  async append(blocks: readonly Omit<SpooledLines, 'lines'>[], chunks: readonly Uint8Array[]): Promise<void> {
     if (this.#mayHaveInvalid) await this.truncateInvalid();
+    const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
     try {
-      for (let written = 0; written < encoded.length; ) {
-        const position = this.validBytes + written;
-        written += (await this.#handle.write(encoded, written, encoded.length - written, position))
-          .bytesWritten;
+      let written = (await this.#handle.writev(chunks, this.validBytes)).bytesWritten;
+      if (written < bytes) {
+        // A short write, such as on a full disk: another write returns the reason.
+        const rest = Buffer.concat(chunks);
+        while (written < bytes)
+          written += (await this.#handle.write(rest, written, bytes - written, this.validBytes + written))
+            .bytesWritten;
       }
       await this.sync();
     } catch (error) {
@@ -91,7 +95,7 @@ export class SpoolSegment {
       await this.truncateInvalid().catch(() => {}); // report the first error
       throw error;
     }
-    this.validBytes += encoded.length;
+    this.validBytes += bytes;
     for (const block of blocks) trackEnd(this.endSequences, block);
   }
 

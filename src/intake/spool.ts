@@ -294,10 +294,11 @@ export class Spool {
       const group = this.#pending.splice(0);
       const blocks = group.flatMap(append => append.blocks);
       try {
-        const encoded = Buffer.concat(blocks.flatMap(block => encodeBlock(block, block.firstSequence)));
+        const chunks = blocks.flatMap(block => encodeBlock(block, block.firstSequence));
         const segment = await this.#writableSegment();
-        await segment.append(blocks, encoded);
-        this.#countAppended(encoded.length, this.#nowMs());
+        const { validBytes } = segment;
+        await segment.append(blocks, chunks);
+        this.#countAppended(segment.validBytes - validBytes, this.#nowMs());
         this.#notifyAppend();
         for (const { resolve } of group) resolve(segment.number);
       } catch (error) {
