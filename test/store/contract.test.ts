@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
@@ -175,12 +176,6 @@ describe('append', () => {
     expect(stored).toEqual(sent);
   });
 
-  test('append accepts no batches and empty batches', async () => {
-    await store.append(batches('auth'));
-    await store.append(batches('auth', [], [record({ at: AT, project: 'empty' })], []));
-    expect(await countOf('auth', 'empty')).toBe(1);
-  });
-
   test('append stores repeated records every time, also of concurrent appends', async () => {
     const same = [record({ id: 'same', at: AT, project: 'crowd' })];
     await Promise.all(Array.from({ length: 4 }, () => store.append(batches('storage', same, same))));
@@ -196,57 +191,41 @@ describe('append', () => {
     expect(await countOf('postgres', 'torn')).toBe(0);
   });
 
-  test('text of every Unicode plane, U+0000 and every control character is returned unchanged', async () => {
-    const planes = Array.from({ length: 17 }, (_, plane) =>
-      [0x00e9, 0x4e00, 0xfffd, 0xffff].map(low => String.fromCodePoint(plane * 0x10000 + low)).join(''),
-    ).join('');
+  test('every text is returned unchanged', async () => {
+    const special = [
+      '',
+      ' a ',
+      '"a"',
+      "'",
+      '\\',
+      '\\N',
+      '\\n',
+      'NULL',
+      'null',
+      'j',
+      ',',
+      '#',
+      '{}',
+      '\u2028',
+      '\ufeff',
+    ];
     const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('');
-    const all = `\0${planes}${controls}"\\u0000"\\N'\\'\u2028\u2029\ufeff\0`;
-    const sent = edgeRecord({
-      ...{ id: all, at: AT, project: all, message: all, url: all, path: all },
-      metadata: { [all]: all, nested: [all] },
-    });
-    await store.append(batches('edge', [sent]));
-    const sql = `select id, project, event_message, url, path, metadata from edge_logs where id = ${text('id')}`;
-    const rows = await rowsOf(sql, [], { id: { type: 'text', value: all } });
-    expect(rows).toEqual([[all, all, all, all, all, sent.metadata]]);
-  });
-
-  test.each([
-    '',
-    ' ',
-    ' a ',
-    '"',
-    '""',
-    '"a"',
-    "'",
-    '\\',
-    '\\N',
-    '\\n',
-    'NULL',
-    'null',
-    'j',
-    ',',
-    '#',
-    '{}',
-    'é\u2028',
-    '\ufeff',
-    '\ufeffa text of more than 12 bytes',
-  ])('the text %j is returned unchanged', async each => {
-    const sent = edgeRecord({
-      ...{ id: `means ${each}`, at: AT, project: `${each}.`, message: each, url: each, path: each },
-      metadata: { each },
-    });
-    await store.append(batches('edge', [sent]));
-    const sql = `select id, project, event_message, url, path, metadata from edge_logs where id = ${text('id')}`;
-    const rows = await rowsOf(sql, [], { id: { type: 'text', value: sent.id } });
-    expect(rows).toEqual([[sent.id, sent.project, each, each, each, sent.metadata]]);
-  });
-
-  test('append stores a record of nearly 1 MiB', async () => {
-    const message = 'x'.repeat(1_000_000);
-    await store.append(batches('rest', [record({ at: AT, project: 'large', message })]));
-    expect(await rowsOf("select event_message from rest_logs where project = 'large'")).toEqual([[message]]);
+    const random = fc.sample(fc.string({ unit: 'binary', maxLength: 40 }), 200);
+    const texts = [...special, controls, '\ufeffa text of more than 12 bytes', ...random];
+    const sent = texts.map((each, index) =>
+      edgeRecord({
+        ...{ id: `${index} ${each}`, at: AT, project: `texts ${each}`, message: each, url: each, path: each },
+        metadata: { each, [each]: [each] },
+      }),
+    );
+    await store.append(batches('edge', sent));
+    const sql = `select id, project, event_message, url, path, metadata from edge_logs
+      where project like 'texts %' order by cast(split_part(id, ' ', 1) as integer)`;
+    const onClickHouse = sql.replace(/cast.*$/, "toInt64(splitByChar(' ', id)[1])");
+    const rows = await rowsOf(isOnClickHouse() ? onClickHouse : sql);
+    expect(rows).toEqual(
+      sent.map(({ id, project, eventMessage: text, metadata }) => [id, project, text, text, text, metadata]),
+    );
   });
 });
 
@@ -463,7 +442,7 @@ describe('validateQuery', () => {
 
   test('a query that writes fails when it is run without validation', async () => {
     await expect(rowsOf('drop table auth_logs')).rejects.toThrow();
-    expect(await countOf('auth', 'empty')).toBe(1);
+    expect(await countOf('auth', 'fields')).toBe(1);
   });
 });
 

@@ -81,18 +81,6 @@ test('16 parts are merged at once', async () => {
   expect(recordsOfParts()).toEqual([160]);
 });
 
-test('a larger part is left out until the smaller ones have a quarter of its records', async () => {
-  await flushTimes(2, 800);
-  await compactWhenIdle();
-  await flushTimes(2, 80);
-  expect(await compactWhenIdle()).toBeGreaterThan(0);
-  expect(recordsOfParts()).toEqual([1600, 160]);
-  await flushTimes(2, 120);
-  expect(await compactWhenIdle()).toBeGreaterThan(0);
-  expect(recordsOfParts()).toEqual([2000]);
-  await expectIds(2000);
-});
-
 test('parts are merged only within their time window', async () => {
   const ages = [80n, 40n, 1n].map(days => micros(NOW) - days * DAY);
   for (const at of ages) await flushTimes(2, 10, at);
@@ -111,16 +99,6 @@ test('a late record gets a part of its own window, and the part of recent record
   expect([own, recent]).toMatchObject([{ records: 1, since: late, until: late }, { records: 10 }]);
   expect((recent?.since ?? 0n) > micros(NOW) - 2n * DAY).toBe(true);
   await expectIds(11);
-});
-
-test('no part becomes larger than maxPartBytes', async () => {
-  await flushTimes(3, 100);
-  const [{ bytes } = { bytes: 0 }] = embedded.parts;
-  await embedded.reopen({ maxPartBytes: 2.5 * bytes });
-  await compactWhenIdle();
-  expect(recordsOfParts()).toEqual([100, 200]);
-  expect(Math.max(...embedded.parts.map(part => part.bytes))).toBeLessThan(2.5 * bytes);
-  await expectIds(300);
 });
 
 test('projects of any name and records with the same timestamp are kept', async () => {

@@ -124,12 +124,6 @@ describe('a start', () => {
     await expectOnlyDamagedPartMissing();
   });
 
-  test('reports each part that was set aside once', async () => {
-    rmSync(embedded.partPath(file));
-    await embedded.reopen();
-    expect(embedded.eventsOf('part_set_aside')).toHaveLength(1);
-  });
-
   test('uses a part again when its file was restored, and deletes the damaged file', async () => {
     damageBlock();
     await embedded.reopen();
@@ -144,16 +138,6 @@ describe('a start', () => {
     expect(existsSync(embedded.partPath(`${file}.damaged`))).toBe(false);
     await embedded.reopen();
     expect(await readIds()).toEqual(ALL);
-  });
-
-  test('ignores a restored file that is damaged too', async () => {
-    rmSync(embedded.partPath(file));
-    await embedded.reopen();
-    await embedded.close();
-    copyFileSync(copy, embedded.partPath(file));
-    damageBlock();
-    await embedded.reopen();
-    await expectOnlyDamagedPartMissing();
   });
 });
 

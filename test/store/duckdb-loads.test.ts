@@ -85,8 +85,8 @@ describe('loading content into the embedded store', () => {
 
   test('earlier loads are found by source and file size', async () => {
     await load('d');
-    expect(await store.findLoadsOfSize?.('edge', 7)).toEqual([FIRST]);
-    expect(await store.findLoadsOfSize?.('edge', 8)).toEqual([]);
-    expect(await store.findLoadsOfSize?.('auth', 7)).toEqual([]);
+    expect(store.findLoadsOfSize('edge', 7)).toEqual([FIRST]);
+    expect(store.findLoadsOfSize('edge', 8)).toEqual([]);
+    expect(store.findLoadsOfSize('auth', 7)).toEqual([]);
   });
 });

@@ -109,8 +109,6 @@ describe('a restored manifest', () => {
   test.each([
     ['copied', 1, copy],
     ['renamed', 1, rename],
-    ['copied', 2, copy],
-    ['renamed', 2, rename],
     ['copied', 5, copy],
     ['renamed', 5, rename],
   ])(
@@ -184,17 +182,6 @@ describe('files in parts/ that the manifest does not name', () => {
     expect(await embedded.ids()).toHaveLength(4);
     await embedded.flush(embedded.createRecords(1));
     expect(embedded.files).toContain(partFile(9)); // a number is not used twice
-  });
-
-  test('a killed process can leave the previous manifest one commit behind, and its parts are deleted all the same', async () => {
-    await embedded.flush(embedded.createRecords(1));
-    const behind = readFileSync(previous);
-    await embedded.flush(embedded.createRecords(1));
-    await embedded.close();
-    writeFileSync(previous, behind);
-    writeFileSync(embedded.partPath(partFile(7)), 'left by a killed process');
-    await embedded.reopen();
-    expect(embedded.files).toEqual([partFile(1), partFile(2)]);
   });
 
   test('a new data directory gets a manifest without parts', async () => {

@@ -66,13 +66,6 @@ const readParts = () =>
 const countInParts = () => readParts().reduce((sum, { records }) => sum + records, 0);
 
 describe('applying records to a memtable', () => {
-  test('apply makes records visible before they are in a part', async () => {
-    await store.apply(spooled(0, createRecords(3)));
-    expect(await counts()).toEqual([3, 3]);
-    expect(countInParts()).toBe(0);
-    expect(store.flushedUpTo('edge')).toBe(0);
-  });
-
   test('apply stores every record once if a batch is repeated after a disk error', async () => {
     const obstacle = join(dataDirectory, 'staging', 'apply.lines');
     await store.apply(spooled(0, createRecords(2)));
@@ -90,20 +83,6 @@ describe('applying records to a memtable', () => {
 });
 
 describe('flushing a memtable', () => {
-  test('flush moves records to a part, and the next open finds them there', async () => {
-    await store.apply(spooled(0, createRecords(10)));
-    await store.flush(['edge']);
-    expect(await counts()).toEqual([10, 10]);
-    expect(countInParts()).toBe(10);
-    await store.apply(spooled(10, createRecords(5, 10)));
-    expect(await counts()).toEqual([15, 15]);
-    await reopen();
-    expect(await counts()).toEqual([10, 10]);
-    expect(store.flushedUpTo('edge')).toBe(10);
-    await store.apply(spooled(5, createRecords(10, 5)));
-    expect(await counts()).toEqual([15, 15]);
-  });
-
   test('a memtable is flushed at exactly one row group', async () => {
     for (let first = 0; first < ROW_GROUP_ROWS + 5_000; first += 5_000)
       await store.apply(spooled(first, createRecords(5_000, first)));

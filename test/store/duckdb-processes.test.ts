@@ -55,14 +55,6 @@ describe('a data directory in use by another process', () => {
       await store.close();
     }
   });
-
-  test('a data directory can be opened as soon as its process was killed', async () => {
-    const holder = startStoreProcess('hold', dataDirectory);
-    expect(await holder.output).toEqual({ opened: true });
-    await holder.kill();
-    const store = await open();
-    await store.close();
-  });
 });
 
 test('a start that may not open a file for each part fails with one line, and works with a higher limit', async () => {
@@ -78,32 +70,10 @@ test('a start that may not open a file for each part fails with one line, and wo
   expect(await runStoreProcess('open', dataDirectory, 104)).toEqual({ opened: true });
 });
 
-test('a record whose append resolved survives kill -9', async () => {
-  const writer = startStoreProcess('append', dataDirectory);
-  try {
-    expect(await writer.output).toEqual({ appended: true });
-  } finally {
-    await writer.kill();
-  }
-  const store = await open();
-  try {
-    const { rows } = await store.query(savedQuery('select id, event_message from auth_logs'), {});
-    expect(rows).toEqual([['kept', 'written before the kill']]);
-  } finally {
-    await store.close();
-  }
-});
-
 // In processes of their own, because a close that fails might never return.
 describe('closing the store', () => {
   test('close cancels a running query', async () => {
     expect(await runStoreProcess('close-while-running', dataDirectory)).toEqual({ running: 'unavailable' });
-  });
-
-  test('close right after the start of a query cancels it, and does not wait for its time limit', async () => {
-    expect(await runStoreProcess('close-right-after-a-call', dataDirectory)).toEqual({
-      running: 'unavailable',
-    });
   });
 
   test('close rejects queries in the queue, and does not wait for their time limit', async () => {

@@ -148,14 +148,6 @@ describe('an erasure', () => {
     expect(filesWithText()).toEqual([]);
   });
 
-  test('with a time keeps later records of the project', async () => {
-    await embedded.flush(embedded.createRecords(9)); // of p0, p1 and p2 in turn
-    const beforeMicros = (embedded.parts[0]?.since ?? 0n) + 3_000_000n;
-    expect(await embedded.store.eraseProject({ project: 'p0', beforeMicros })).toBe(1);
-    expect(await embedded.store.eraseProject({ project: 'p0', beforeMicros })).toBe(0);
-    expect(await embedded.ids()).toHaveLength(8);
-  });
-
   test('that a close interrupts can be repeated', async () => {
     for (let i = 0; i < 5; i++)
       await embedded.flush([...largeRecords(20, 'erased', TEXT), ...largeRecords(5, 'kept', 'kept')]);
@@ -166,18 +158,5 @@ describe('an erasure', () => {
     await embedded.store.eraseProject({ project: 'erased' });
     expect(filesWithText()).toEqual([]);
     expect(await embedded.ids()).toHaveLength(25);
-  });
-
-  test('a running backup does not delay it, and still reads the old parts', async () => {
-    await embedded.flush(largeRecords(20, 'erased', TEXT));
-    const [{ file, bytes } = { file: '', bytes: 0 }] = embedded.parts;
-    const snapshot = embedded.store.snapshot(new Set());
-    expect(await embedded.store.eraseProject({ project: 'erased' })).toBe(20);
-    expect([filesWithText(), embedded.files]).toEqual([[], []]);
-    const copied: Buffer[] = [];
-    const opened = snapshot.files.find(({ path }) => path === `parts/${file}`);
-    for await (const chunk of opened?.content() ?? []) copied.push(Buffer.from(chunk));
-    expect(Buffer.concat(copied)).toHaveLength(bytes);
-    await snapshot.close();
   });
 });

@@ -1,13 +1,11 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import type { LogRecord } from '../../src/domain/log-record.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
-import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
+import { edgeRecord, record } from '../support/record.ts';
 import {
   batches,
   createDataDirectory,
@@ -18,13 +16,6 @@ import {
 } from '../support/store.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
-
-function recordOf(kind: LogKind, project: string): LogRecord {
-  if (kind === 'edge') return edgeRecord({ id: kind, at: AT, project });
-  return kind === 'function_edge'
-    ? functionEdgeRecord({ id: kind, at: AT, project })
-    : record({ id: kind, at: AT, project });
-}
 
 describe('append', () => {
   let opened: TestStore;
@@ -122,23 +113,6 @@ describe('the cells of a result', () => {
 });
 
 describe('closing and opening', () => {
-  test('records are there after the store is closed and opened again', async () => {
-    const dataDirectory = createDataDirectory();
-    try {
-      const first = await openStore(testStoreOptions(dataDirectory));
-      for (const kind of LOG_KINDS) await first.append(batches(kind, [recordOf(kind, 'kept')]));
-      await first.close();
-      const again = await openStore(testStoreOptions(dataDirectory));
-      for (const kind of LOG_KINDS) {
-        const { rows } = await again.query(savedQuery(`select id, project from ${kind}_logs`), {});
-        expect(rows).toEqual([[kind, 'kept']]);
-      }
-      await again.close();
-    } finally {
-      removeDataDirectory(dataDirectory);
-    }
-  });
-
   test('opening removes files that a killed process left in the staging directory', async () => {
     const dataDirectory = createDataDirectory();
     try {

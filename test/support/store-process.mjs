@@ -12,7 +12,6 @@ const ENDLESS = {
   columns: [{ name: 'sum', type: 'number' }],
   maxRows: 1,
 };
-const LINE = `${['', 'kept', 1_794_659_696_789_012, 'alpha', 'written before the kill', '{}'].join('\x1f')}\n`;
 
 const open = () =>
   module.openStore({
@@ -46,27 +45,10 @@ const TASKS = {
     await sleep(60_000);
     await store.close();
   },
-  /** Appends a record and waits for the kill. */
-  async append() {
-    const store = await open();
-    await store.append(
-      (async function* () {
-        yield { kind: 'auth', count: 1, lines: Buffer.from(LINE) };
-      })(),
-    );
-    print({ appended: true });
-    await sleep(60_000);
-  },
   async 'close-while-running'() {
     const store = await open();
     const running = outcomeOf(store.query(ENDLESS, {}));
     await sleep(200);
-    await store.close();
-    print({ running: await running });
-  },
-  async 'close-right-after-a-call'() {
-    const store = await open();
-    const running = outcomeOf(store.query(ENDLESS, {}));
     await store.close();
     print({ running: await running });
   },

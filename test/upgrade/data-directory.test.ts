@@ -12,10 +12,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openClickHouseOutbox } from '../../src/store/open-store.ts';
-import { systemTimer, type Timer } from '../../src/system/timer.ts';
 import { micros, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
-import { ManualTimer } from '../support/manual-timer.ts';
 import { savedQuery } from '../support/store.ts';
 
 interface SentRequest {
@@ -48,7 +46,7 @@ function unpack(name: 'embedded' | 'clickhouse'): void {
 }
 
 /** Starts the service on the unpacked directory. Its clock is 4 min 57 s ahead of that of version 0.1.0. */
-async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promise<TestApp> {
+async function start(clickhouseUrl?: string): Promise<TestApp> {
   await app?.close();
   const store = testStoreOptions(directory);
   const overrides = { tokensFile: join(directory, 'tokens.json'), environmentKeys: [] };
@@ -60,7 +58,6 @@ async function start(clickhouseUrl?: string, timer: Timer = systemTimer): Promis
           store: { ...store, clickhouse: parseClickHouseUrl(clickhouseUrl) },
           storeName: 'clickhouse',
         },
-    timer,
   );
   return app;
 }
@@ -130,32 +127,6 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
           n: 57,
         },
       });
-    });
-
-    test('usage.api-counts and functions.invocation-stats count flushed and spooled records', async () => {
-      const api = await query(
-        running,
-        'usage.api-counts',
-        { project: 'example', interval: 'hourly' },
-        tokens.platform,
-      );
-      expect(api.rows).toEqual([
-        {
-          timestamp: '2026-11-14T12:00:00Z',
-          total_rest_requests: 13,
-          total_storage_requests: 13,
-          total_auth_requests: 11,
-          total_realtime_requests: 10,
-        },
-      ]);
-      const stats = await query(
-        running,
-        'functions.invocation-stats',
-        { project: 'alpha', interval: '1day' },
-        tokens.platform,
-      );
-      const sumOf = (column: string) => stats.rows.reduce((sum, row) => sum + Number(row[column]), 0);
-      expect([sumOf('count'), sumOf('error_count')]).toEqual([40, 8]);
     });
 
     test('the directory is opened despite the process id file of the killed server, and a second start fails meanwhile', async () => {
@@ -265,18 +236,6 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
       expect((await resend(running, other)).accepted).toBe(1);
     });
 
-    test('the service stores, flushes and returns new records of every kind beside the old ones after a restart', async () => {
-      const running = await start();
-      const grown = Object.fromEntries(LOG_KINDS.map(kind => [kind, kinds[kind].count + 2]));
-      for (const part of ['flushed', 'spooled']) {
-        await Promise.all(LOG_KINDS.map(kind => sendNew(running, kind, `new-${part}`)));
-        if (part === 'flushed') await running.store.flush(LOG_KINDS);
-      }
-      expect(await countKinds(running)).toEqual(grown);
-      expect(await countKinds(await start())).toEqual(grown);
-      expect(await countKinds(await start())).toEqual(grown);
-    });
-
     test('a record acknowledged with --store clickhouse is returned after a change back to the embedded store', async () => {
       // Its sequence number follows next-numbers.json. A lower number would count as flushed, and the record be skipped.
       const unreachable = await start(UNREACHABLE);
@@ -293,28 +252,6 @@ describe('a data directory of the embedded store, written by version 0.1.0', () 
         ...countsOf(kinds),
         function: kinds.function.count + 1,
       });
-    });
-
-    test('opening converts the tables to parts, without the temporary table of the interrupted compaction', async () => {
-      const manual = await start(undefined, new ManualTimer());
-      const manifest = JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8'));
-      const records: Record<string, number> = {};
-      for (const part of manifest.parts) records[part.kind] = (records[part.kind] ?? 0) + part.records;
-      expect(records).toEqual({
-        edge: 673,
-        postgres: 60,
-        function_edge: 40,
-        function: 20,
-        auth: 20,
-        realtime: 20,
-        storage: 33,
-        rest: 85,
-      });
-      expect(manual.events.filter(({ type }) => type === 'converted')).toEqual([
-        { type: 'converted', records: 951 },
-      ]);
-      expect(existsSync(join(directory, 'dendro.duckdb.wal'))).toBe(false);
-      expect(await readKinds(await start())).toEqual(kinds);
     });
   });
 });
