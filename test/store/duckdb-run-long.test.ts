@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type DuckDBConnection, DuckDBInstance } from '../../src/store/duckdb/driver.ts';
+import { isDataError } from '../../src/store/duckdb/errors.ts';
 import { addRunLong, type StoreConnection } from '../../src/store/duckdb/run-long.ts';
-import { isDataError } from '../../src/store/duckdb/staging.ts';
 
 let instance: DuckDBInstance | undefined;
 afterEach(() => instance?.closeSync());

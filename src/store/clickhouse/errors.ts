@@ -11,28 +11,13 @@ const CODES = {
   killed: 394,
 } as const;
 
-/** Errors that a retry, on another host or later, may avoid. */
-const TRANSIENT_ERRORS = new Map([
-  [76, 'the server cannot open a file'],
-  [198, 'the server cannot resolve the host name of another server'],
-  [201, 'the quota of the user is exhausted'],
-  [202, 'the server runs too many queries at once'],
-  [209, 'another server of the cluster did not respond in time'],
-  [210, 'the server cannot connect to another server of the cluster'],
-  [225, 'the server has no connection to Keeper'],
-  [236, 'the server is shutting down'],
-  [241, 'the server is short of memory'],
-  [242, "the table is read-only for now; check the server's connection to Keeper"],
-  [243, 'the disk of the server is full'],
-  [252, 'the table has too many parts; the server must merge some first'],
-  [279, 'no replica of a shard responds'],
-  [285, 'too few replicas are up for the insert quorum'],
-  [286, 'the insert quorum was not reached'],
-  [319, 'the server does not know whether the insert succeeded'],
-  [394, 'the query was killed'],
-  [439, 'the server cannot start a thread'],
-  [999, 'a request to Keeper failed'],
-  [1000, 'a network or file operation of the server failed'],
+/**
+ * Errors that a retry, on another host or later, may avoid: of files (76, 1000), names (198), quotas (201, 202), the network (209, 210,
+ * 279), Keeper (225, 242, 999), a shutdown (236), memory and disk space (241, 243), too many parts (252), the insert quorum (285, 286,
+ * 319), a killed query (394) and threads (439).
+ */
+const TRANSIENT_ERRORS = new Set([
+  ...[76, 198, 201, 202, 209, 210, 225, 236, 241, 242, 243, 252, 279, 285, 286, 319, 394, 439, 999, 1000],
 ]);
 
 /** Errors that remain until the operator fixes the configuration. */
@@ -96,7 +81,7 @@ export function describeError(error: unknown): string {
   const { message, code: systemCode } = error as NodeJS.ErrnoException;
   if (code === undefined) return `${message || systemCode}`.split('\n', 1)[0] ?? '';
   const reported = `error ${code}: ${message.split('\n', 1)[0]}`;
-  const meaning = TRANSIENT_ERRORS.get(code) ?? CONFIGURATION_ERRORS.get(code);
+  const meaning = CONFIGURATION_ERRORS.get(code);
   return meaning === undefined ? reported : `${meaning} (${reported})`;
 }
 

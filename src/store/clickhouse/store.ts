@@ -89,7 +89,7 @@ function createStore(components: Components): Store {
     query: (query, values, options) => runSavedQuery(reader, query, values, options),
     // Caches nothing, because other processes insert records too.
     newestTimestamp(kind, notAfter, project, options) {
-      const sql = `select maxOrNull(timestamp) as newest from ${kind}_logs
+      const sql = `select if(count() = 0, null, max(timestamp)) as newest from ${kind}_logs
         where timestamp >= {start:Int64} and timestamp <= {end:Int64}
           and ({project:Nullable(String)} is null or project = ifNull({project:Nullable(String)}, ''))`;
       const query: Store['query'] = (...args) => runSavedQuery(reader, ...args, 'newest');

@@ -8,11 +8,11 @@ import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import type { StoreContext } from './context.ts';
+import { isDataError, isFatalError } from './errors.ts';
 import type { Manifest, PartEntry } from './manifest.ts';
 import { QueryTable } from './parts.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
-import { isDataError, memoryTableColumns, type Staging } from './staging.ts';
-import { isFatalError } from './storage-error.ts';
+import { memoryTableColumns, type Staging } from './staging.ts';
 import { splitByWindow } from './time-windows.ts';
 
 /** If all active memtables together are larger than this, the largest is flushed: nine nearly full ones would not fit in memory. */

@@ -11,6 +11,7 @@ import { addContents, EMPTY, readContent, type TableContent } from './checksum.t
 import { type AfterBatch, type Condition, copySorted } from './copy-records.ts';
 import { quote } from './database.ts';
 import { DuckDBInstance } from './driver.ts';
+import { isSystemError, messageOf } from './errors.ts';
 import type { PartEntry } from './manifest.ts';
 import { partAlias, partFileName } from './part-file.ts';
 import type { StoreConnection } from './run-long.ts';
@@ -24,10 +25,6 @@ const BLOCK_BYTES = 262_144;
 const READER_MEMORY_LIMIT = '1GB';
 /** Estimated size of a record's columns other than its message and metadata. */
 const OTHER_COLUMNS_BYTES = 200;
-/** Errors that say nothing about the records, such as too many open files. */
-const SYSTEM_ERROR =
-  /^(Out of Memory|Interrupt|Connection) Error|^IO Error: (Cannot open|Could not (set lock on|read from) file)/;
-
 export interface PartWriterDependencies {
   readonly partsDirectory: string;
   readonly nextPartNumber: () => number;
@@ -202,9 +199,8 @@ export class PartReader {
         await connection.run(`attach ${quote(file)} as part (read_only)`);
         return await readContent(connection, kind, 'part.records', afterBatch);
       } catch (error) {
-        const { message } = error as Error;
-        if (SYSTEM_ERROR.test(message) || !/^\w+( \w+)* Error: /.test(message)) throw error;
-        throw new MismatchError(message.split('\n', 1)[0]);
+        if (isSystemError(error) || !/^\w+( \w+)* Error: /.test(messageOf(error))) throw error;
+        throw new MismatchError(messageOf(error));
       } finally {
         await connection.run('detach database if exists part').catch(() => this.#closeInstance());
         connection.closeSync();

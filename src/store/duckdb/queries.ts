@@ -8,10 +8,10 @@ import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { ParameterRules } from '../query-parameters.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, TimeRange } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { isDamageError } from './errors.ts';
 import type { Memtables } from './memtables.ts';
 import { Part, type Parts, type QueryTable } from './parts.ts';
 import { findPatternProblem, PLANNED_WHEN_RUN, runSavedQuery, validateSavedQuery } from './saved-query.ts';
-import { isDamageError } from './storage-error.ts';
 
 const GAP = '(?:\\s|--[^\\n]*(?:\\n|$)|/\\*[\\s\\S]*?\\*/)*'; // white space and comments
 const START = new RegExp(`^(${GAP})(with\\b${GAP}recursive\\b|with\\b)?`, 'i');

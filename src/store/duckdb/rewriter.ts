@@ -8,9 +8,9 @@ import { addContents, EMPTY, ROW_GROUP_ROWS, readContent } from './checksum.ts';
 import type { StoreContext } from './context.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
 import { DuckDBTimestampValue } from './driver.ts';
+import { isDamageError } from './errors.ts';
 import type { Part } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
-import { isDamageError } from './storage-error.ts';
 import { windowOf } from './time-windows.ts';
 
 /** Minimum number of sorted runs for a merge, while records arrive in the window and when none have for IDLE_MS. */

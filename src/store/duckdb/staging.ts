@@ -18,17 +18,6 @@ const CSV_TYPES = {
 /** A line of a 1 MiB record can have 12 MiB: control characters take 6 bytes each in JSON, and a URL can contain the project. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
-/**
- * DuckDB's errors about the data, after which a retry cannot succeed. After any other error (disk, memory) it can. The
- * error "Attempting to execute" is excluded: DuckDB reports it for a statement that was cancelled.
- */
-const DATA_ERROR =
-  /^(?!Invalid Input Error: Attempting to execute)(Conversion|Invalid Input|Constraint|Out of Range|Invalid type|Cast) Error/i;
-
-export function isDataError(error: unknown): boolean {
-  return DATA_ERROR.test((error as Error).message);
-}
-
 /** One temporary file. Inserts through it must not overlap. */
 export class Staging {
   readonly #file: string;

@@ -12,6 +12,7 @@ import { appendLines, listLoads } from './append.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { requireDiskSpace, type StoreContext } from './context.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
+import { isFatalError } from './errors.ts';
 import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
 import { PartWriter } from './part-writer.ts';
@@ -19,7 +20,6 @@ import { Parts } from './parts.ts';
 import { Queries } from './queries.ts';
 import { Rewriter } from './rewriter.ts';
 import { Staging } from './staging.ts';
-import { isFatalError } from './storage-error.ts';
 
 // Small batches cost time, because planning an insert takes 10 ms. Large ones cost memory: a batch is read, staged and inserted.
 const APPLY_BATCH_BYTES = 8 * 1024 * 1024;

@@ -1,8 +1,8 @@
 // Writes the records of an old store to parts: a range of rows of one table at a time, with one part for each time window that the
 // range has records of. Compaction merges them later.
-import type { Observe } from '../../../observe/event.ts';
 import type { Clock } from '../../../system/clock.ts';
 import { ROW_GROUP_ROWS } from '../checksum.ts';
+import { messageOf } from '../errors.ts';
 import type { PartEntry } from '../manifest.ts';
 import { PartWriter } from '../part-writer.ts';
 import { MAX_LARGE_BYTES } from '../rewriter.ts';
@@ -13,8 +13,6 @@ const RANGE_ROWS = 8 * ROW_GROUP_ROWS;
 const PROGRESS_MS = 5_000;
 /** Each record is read, written and read back. */
 const STEPS_PER_RECORD = 3;
-/** Errors that say nothing about the table that was read. */
-const SYSTEM_ERROR = /^(Out of Memory|Interrupt|Connection) Error/;
 
 export interface WritePartsOptions extends OldStoreOptions {
   /** The parts are written to this directory. */
@@ -29,7 +27,10 @@ export interface WritePartsOptions extends OldStoreOptions {
 export class Conversion {
   readonly #options: WritePartsOptions;
   readonly #partWriter: PartWriter;
-  readonly #progress: Progress;
+  /** All of them are known when the conversion starts. */
+  #records = 0;
+  #steps = 0;
+  #reportedAt = Number.NEGATIVE_INFINITY;
   readonly parts: PartEntry[] = [];
   nextPart = 1;
   #store: OldStore;
@@ -38,7 +39,6 @@ export class Conversion {
     this.#store = store;
     this.#options = options;
     this.#partWriter = new PartWriter({ ...options, nextPartNumber: () => this.nextPart++ });
-    this.#progress = new Progress(options.observe);
   }
 
   /** The store that was passed to the constructor, or the one that replaced it after an error. */
@@ -54,7 +54,8 @@ export class Conversion {
       } catch (error) {
         await this.#lose(table.name, undefined, error);
       }
-    this.#progress.start(ranges.reduce((sum, { records }) => sum + records, 0));
+    this.#records = ranges.reduce((sum, { records }) => sum + records, 0);
+    this.#addProgress(0);
     try {
       for (const range of ranges) {
         const found = await this.#convert(range);
@@ -82,9 +83,9 @@ export class Conversion {
       return first + (await this.#convert({ ...range, start: middle }));
     }
     const records = runs.reduce((sum, { content }) => sum + content.rows, 0);
-    this.#progress.add(records);
+    this.#addProgress(records);
     const from = `(select * exclude (rowid) from ${recordsOf(range)})`;
-    const afterBatch = async (_: number, copied: number) => this.#progress.add(copied);
+    const afterBatch = async (_: number, copied: number) => this.#addProgress(copied);
     for (const run of runs)
       this.parts.push(await this.#partWriter.write(connection, range.kind, { ...run, from }, afterBatch));
     return records;
@@ -96,8 +97,8 @@ export class Conversion {
   }
 
   async #lose(table: string, records: number | undefined, error: unknown): Promise<void> {
-    const [problem = ''] = (error as Error).message.split('\n', 1);
-    if (SYSTEM_ERROR.test(problem)) throw error;
+    const problem = messageOf(error);
+    if (/^(Out of Memory|Interrupt|Connection) Error/.test(problem)) throw error; // says nothing about the table
     if (!this.#options.acceptLoss)
       throw new Error(
         `the table ${table} cannot be read (${records ?? 'an unknown number of'} records): ${problem}. Restore a backup, or lose these records and convert the rest with --accept-loss`,
@@ -105,32 +106,13 @@ export class Conversion {
     this.#options.observe({ type: 'old_table_lost', table, records, problem });
     this.#store = await this.#store.reopen();
   }
-}
 
-/** Reports how far the conversion is, every few seconds. */
-class Progress {
-  readonly #observe: Observe;
-  #records = 0;
-  #steps = 0;
-  #reportedAt = 0;
-
-  constructor(observe: Observe) {
-    this.#observe = observe;
-  }
-
-  start(records: number): void {
-    this.#records = records;
-    this.#report();
-  }
-
-  add(records: number): void {
+  /** Reports the progress every few seconds. */
+  #addProgress(records: number): void {
     this.#steps += records;
-    if (performance.now() - this.#reportedAt >= PROGRESS_MS) this.#report();
-  }
-
-  #report(): void {
+    if (performance.now() - this.#reportedAt < PROGRESS_MS) return;
     this.#reportedAt = performance.now();
     const share = Math.min(1, this.#steps / Math.max(1, this.#records * STEPS_PER_RECORD));
-    this.#observe({ type: 'conversion_progress', share, records: this.#records });
+    this.#options.observe({ type: 'conversion_progress', share, records: this.#records });
   }
 }
