@@ -26,7 +26,6 @@ export const FAULTS = [
   'few file descriptors',
   'two processes on one data directory',
   'soak',
-  'upgrade of an old data directory',
   'a query that ignores its cancellation',
   'malformed requests',
 ];

@@ -7,7 +7,6 @@ import { EmbeddedStore } from '../support/embedded-store.ts';
 import { errorWithoutPrivileges } from '../support/privileges.ts';
 import { batches } from '../support/store.ts';
 
-const MEBIBYTE = 1024 * 1024;
 const idsOf = (count: number) => Array.from({ length: count }, (_, i) => `n${i}`);
 
 let embedded: EmbeddedStore | undefined;
@@ -32,37 +31,6 @@ describe.skipIf(process.getuid?.() !== 0)('on a full disk', () => {
   }
   const expectOnlyParts = (store: EmbeddedStore) =>
     expect(store.files).toEqual(store.parts.map(({ file }) => file).sort());
-
-  test.each([0, 60 * MEBIBYTE])(
-    'with %i bytes free, a flush fails, keeps the records in memory, and works when there is space',
-    async left => {
-      const { embedded: store, disk: mounted } = await openOnDisk();
-      const { manifest } = store;
-      await store.apply(store.createRecords(10));
-      mounted.fill(left);
-      await expect(store.store.flush(['edge'])).rejects.toThrow(/^not enough disk space: \d+ bytes are free/);
-      expect([store.manifest, await store.ids()]).toEqual([manifest, idsOf(42)]);
-      expectOnlyParts(store);
-      mounted.free();
-      vi.advanceTimersByTime(5_000);
-      await store.store.flush(['edge']);
-      await store.reopen();
-      expect(await store.ids()).toEqual(idsOf(42));
-    },
-  );
-
-  test('a compaction fails, keeps all parts, and works when there is space', async () => {
-    const { embedded: store, disk: mounted } = await openOnDisk();
-    const { manifest } = store;
-    mounted.fill(0);
-    await expect(store.store.maintain('compact')).rejects.toThrow('not enough disk space');
-    expect([store.manifest, await store.ids()]).toEqual([manifest, idsOf(32)]);
-    expectOnlyParts(store);
-    mounted.free();
-    vi.advanceTimersByTime(600_000); // the pause after a failed compaction
-    expect(await store.store.maintain('compact')).toBeGreaterThan(0);
-    expect(await store.ids()).toEqual(idsOf(32));
-  });
 
   test('an append stores nothing, leaves no file, and works when there is space', async () => {
     const { embedded: store, disk: mounted } = await openOnDisk();
