@@ -2,13 +2,14 @@
 // run of a part. All parts of a call are committed together.
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
+import type { Clock } from '../../system/clock.ts';
 import { batchLines, type InsertBatch } from '../batch-lines.ts';
-import type { EarlierLoad, LoadContent } from '../store.ts';
+import type { EarlierLoad, LoadContent, LoadIdentity } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
-import type { StoreContext } from './context.ts';
 import type { LoadEntry, Manifest, PartEntry } from './manifest.ts';
 import { MAX_SORT_BYTES } from './memtables.ts';
 import type { NewPart } from './part-writer.ts';
+import type { Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import { memoryTableColumns, type Staging } from './staging.ts';
 import { splitByWindow, type WindowRun } from './time-windows.ts';
@@ -16,10 +17,21 @@ import { splitByWindow, type WindowRun } from './time-windows.ts';
 /** A part with this many runs is finished. More would make queries slower until a compaction merges them. */
 const MAX_RUNS = 8;
 
-export interface AppendContext extends StoreContext {
+export interface AppendContext {
+  readonly parts: Parts;
   /** Only used by one call at a time. */
   readonly appendWriter: StoreConnection;
   readonly staging: Staging;
+  readonly clock: Clock;
+}
+
+class LoadedBefore extends Error {
+  readonly load: EarlierLoad;
+
+  constructor(load: EarlierLoad) {
+    super('the same content was loaded before');
+    this.load = load;
+  }
 }
 
 /** Implements Store.append. Calls must not overlap. */
@@ -28,42 +40,38 @@ export async function appendLines(
   batches: AsyncIterable<LogLines>,
   content: LoadContent | undefined,
 ): Promise<EarlierLoad | undefined> {
-  const { parts, maxPartBytes } = context;
-  const appended = new AppendedParts(context);
-  const maxBytes = Math.min(MAX_SORT_BYTES, maxPartBytes);
-  try {
-    // While DuckDB inserts one batch, the next one is read.
-    let inserting: Promise<void> = Promise.resolve();
+  const { parts } = context;
+  let load: LoadEntry | undefined;
+  const write = async (written: PartEntry[]) => {
+    const appended = new AppendedParts(context, written);
     try {
-      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, maxBytes)) {
-        await inserting;
-        inserting = appended.insert(batch);
-        inserting.catch(() => {}); // awaited before the next insert, or below
-      }
-    } finally {
-      await inserting;
-    }
-    const identity = content?.identify();
-    const isSame = ({ source, digest }: LoadEntry) =>
-      source === identity?.source && digest === identity.digest;
-    const [earlier] = listLoads(parts.manifest, isSame);
-    if (earlier !== undefined && content?.again === false) {
+      await appended.insertAll(batches);
+      const identity = content?.identify();
+      const [earlier] = listLoads(parts.manifest, other => isSame(other, identity));
+      if (earlier !== undefined && content?.again === false) throw new LoadedBefore(earlier);
+      await appended.finish();
+      const records = written.reduce((sum, part) => sum + part.records, 0);
+      load = identity && { ...identity, records, loadedAt: content?.nowMicros ?? 0n };
+    } catch (error) {
       await appended.discard();
-      return earlier;
+      throw error;
     }
-    const add = await appended.finish();
-    const records = add.reduce((sum, part) => sum + part.records, 0);
-    if (records === 0) return undefined;
-    const load = identity && { ...identity, records, loadedAt: content?.nowMicros ?? 0n };
-    await parts.commit({
-      add,
-      change: ({ loads }) => ({ loads: load ? [...loads.filter(each => !isSame(each)), load] : loads }),
-    });
+  };
+  const change = ({ loads }: Manifest) =>
+    load === undefined || load.records === 0
+      ? {}
+      : { loads: [...loads.filter(other => !isSame(other, load)), load] };
+  try {
+    await parts.commit({ write, change });
     return undefined;
   } catch (error) {
-    await appended.discard();
+    if (error instanceof LoadedBefore) return error.load;
     throw error;
   }
+}
+
+function isSame(one: LoadEntry, other: LoadIdentity | undefined): boolean {
+  return one.source === other?.source && one.digest === other.digest;
 }
 
 /** The loads that the manifest remembers, even after their records were removed. */
@@ -76,18 +84,43 @@ export function listLoads({ loads }: Manifest, condition: (load: LoadEntry) => b
 /** The parts that one call writes. */
 class AppendedParts {
   readonly #context: AppendContext;
+  readonly #finished: PartEntry[];
   /** By kind and start of the window. */
   readonly #open = new Map<string, NewPart>();
-  readonly #finished: PartEntry[] = [];
 
-  constructor(context: AppendContext) {
+  constructor(context: AppendContext, finished: PartEntry[]) {
     this.#context = context;
+    this.#finished = finished;
   }
 
-  async insert({ kind, chunks }: InsertBatch): Promise<void> {
-    const { appendWriter: connection, staging, clock } = this.#context;
+  /** While DuckDB inserts one batch, the next one is read. */
+  async insertAll(batches: AsyncIterable<LogLines>): Promise<void> {
+    const maxBytes = Math.min(MAX_SORT_BYTES, this.#context.parts.maxPartBytes);
+    let inserting: Promise<void> = Promise.resolve();
+    try {
+      for await (const batch of batchLines(batches, ROW_GROUP_ROWS, maxBytes)) {
+        await inserting;
+        inserting = this.#insert(batch);
+        inserting.catch(() => {}); // awaited before the next insert, or below
+      }
+    } finally {
+      await inserting;
+    }
+  }
+
+  async finish(): Promise<void> {
+    for (const key of this.#open.keys()) await this.#finish(key);
+  }
+
+  /** Deletes the parts that are not finished. */
+  async discard(): Promise<void> {
+    for (const part of this.#open.values()) await part.discard();
+  }
+
+  async #insert({ kind, chunks }: InsertBatch): Promise<void> {
+    const { parts, appendWriter: connection, staging, clock } = this.#context;
     const table = 'mem.appended';
-    await this.#context.requireDiskSpace(chunks.reduce((sum, { length }) => sum + length, 0));
+    await parts.requireDiskSpace(chunks.reduce((sum, { length }) => sum + length, 0));
     await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
     try {
       await staging.insert((sql, values) => connection.runLong(sql, values), kind, table, chunks);
@@ -97,27 +130,19 @@ class AppendedParts {
     }
   }
 
-  async finish(): Promise<readonly PartEntry[]> {
-    for (const [key, part] of this.#open) {
-      this.#finished.push(await part.finish());
-      this.#open.delete(key);
-    }
-    return this.#finished;
-  }
-
-  async discard(): Promise<void> {
-    for (const part of this.#open.values()) await part.discard();
-    await this.#context.parts.discard(this.#finished);
-  }
-
   async #add(kind: LogKind, run: WindowRun): Promise<void> {
-    const { appendWriter: connection, partWriter, maxPartBytes } = this.#context;
+    const { appendWriter, parts } = this.#context;
     const key = `${kind} ${run.window.start}`;
-    const part = this.#open.get(key) ?? (await partWriter.create(connection, kind, run.content.rows));
+    const part = this.#open.get(key) ?? (await parts.writer.create(appendWriter, kind, run.content.rows));
     this.#open.set(key, part);
     await part.add(run);
-    if (part.runs < MAX_RUNS && part.written.textBytes + MAX_SORT_BYTES <= maxPartBytes) return;
-    this.#finished.push(await part.finish());
+    if (part.runs >= MAX_RUNS || part.written.textBytes + MAX_SORT_BYTES > parts.maxPartBytes)
+      await this.#finish(key);
+  }
+
+  async #finish(key: string): Promise<void> {
+    const part = this.#open.get(key);
+    if (part !== undefined) this.#finished.push(await part.finish());
     this.#open.delete(key);
   }
 }

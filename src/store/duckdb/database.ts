@@ -1,6 +1,7 @@
 // Opens the DuckDB instance of the store and locks it down: afterwards no SQL can read or write files outside the directories
 // `staging` and `parts`, load an extension or change a setting. The instance itself is in memory; parts are attached files.
 import { mkdirSync, rmSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
@@ -98,4 +99,15 @@ async function lockDown(connection: DuckDBConnection, directories: readonly stri
 
 export function quote(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** Stays free for the spool. */
+const RESERVE_BYTES = 64 * 1024 * 1024;
+
+/** Throws unless this many bytes can be written. */
+export async function requireDiskSpace(directory: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(directory);
+  const [free, needed] = [bavail * bsize, bytes + RESERVE_BYTES];
+  if (free < needed)
+    throw new OperatorError(`not enough disk space: ${free} bytes are free, ${needed} bytes are needed`);
 }

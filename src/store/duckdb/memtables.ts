@@ -3,14 +3,13 @@
 // on, and it is flushed: its records become parts, one for each time window that they belong to.
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
+import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
-import type { StoreContext } from './context.ts';
 import { isDataError, isFatalError } from './errors.ts';
-import type { Manifest, PartEntry } from './manifest.ts';
-import { QueryTable } from './parts.ts';
+import { type Parts, QueryTable } from './parts.ts';
 import type { RunStatement, StoreConnection } from './run-long.ts';
 import { memoryTableColumns, type Staging } from './staging.ts';
 import { splitByWindow } from './time-windows.ts';
@@ -45,11 +44,12 @@ export interface MemtablesOptions {
   /** Writes parts. */
   readonly flushWriter: StoreConnection;
   readonly staging: Staging;
+  readonly clock: Clock;
   readonly callbacks: StoreCallbacks;
 }
 
 export class Memtables {
-  readonly #context: StoreContext;
+  readonly #parts: Parts;
   readonly #options: MemtablesOptions;
   readonly #active = new Map<LogKind, Memtable>();
   /** Memtables that wait for a flush, oldest first. Queries see them until they are flushed. */
@@ -60,15 +60,15 @@ export class Memtables {
   #flushing: Promise<void> | undefined;
   #retryFlushAt = 0;
 
-  private constructor(context: StoreContext, options: MemtablesOptions) {
-    this.#context = context;
+  private constructor(parts: Parts, options: MemtablesOptions) {
+    this.#parts = parts;
     this.#options = options;
   }
 
-  static async open(context: StoreContext, options: MemtablesOptions): Promise<Memtables> {
-    const memtables = new Memtables(context, options);
+  static async open(parts: Parts, options: MemtablesOptions): Promise<Memtables> {
+    const memtables = new Memtables(parts, options);
     for (const kind of LOG_KINDS)
-      memtables.#active.set(kind, await memtables.#createMemtable(kind, context.parts.storedUpTo(kind)));
+      memtables.#active.set(kind, await memtables.#createMemtable(kind, parts.storedUpTo(kind)));
     return memtables;
   }
 
@@ -132,7 +132,7 @@ export class Memtables {
     let [rest, left] = [lines.subarray(offsetAfterLines(lines, alreadyApplied)), count - alreadyApplied];
     // Skips a gap: a failed spool write leaves unused sequence numbers.
     this.#activeOf(kind).nextSequence = firstSequence + alreadyApplied;
-    const maxBytes = Math.min(MAX_SORT_BYTES, this.#context.maxPartBytes);
+    const maxBytes = Math.min(MAX_SORT_BYTES, this.#parts.maxPartBytes);
     while (left > 0) {
       const memtable = this.#activeOf(kind);
       const taken = Math.min(left, ROW_GROUP_ROWS - memtable.rows);
@@ -234,35 +234,20 @@ export class Memtables {
   }
 
   async #flushOne(memtable: Memtable): Promise<void> {
-    const { parts, requireDiskSpace } = this.#context;
-    const { kind, nextSequence } = memtable;
-    await requireDiskSpace(memtable.bytes);
-    const add = await this.#writeParts(memtable);
-    const onCommitted = () => {
-      this.#immutable.splice(this.#immutable.indexOf(memtable), 1);
-    };
-    try {
-      const change = ({ storedUpTo }: Manifest) => ({ storedUpTo: { ...storedUpTo, [kind]: nextSequence } });
-      await parts.commit({ add, change, onCommitted });
-    } catch (error) {
-      await parts.discard(add);
-      throw error;
-    }
+    const { kind, table, nextSequence } = memtable;
+    const { flushWriter, clock } = this.#options;
+    await this.#parts.requireDiskSpace(memtable.bytes);
+    await this.#parts.commit({
+      write: async written => {
+        for (const run of await splitByWindow(flushWriter, kind, table.name, clock()))
+          written.push(await this.#parts.writer.write(flushWriter, kind, run));
+      },
+      change: ({ storedUpTo }) => ({ storedUpTo: { ...storedUpTo, [kind]: nextSequence } }),
+      onCommitted: () => {
+        this.#immutable.splice(this.#immutable.indexOf(memtable), 1);
+      },
+    });
     void this.#drop(memtable);
-  }
-
-  async #writeParts({ kind, table }: Memtable): Promise<PartEntry[]> {
-    const { partWriter, parts, clock } = this.#context;
-    const { flushWriter } = this.#options;
-    const written: PartEntry[] = [];
-    try {
-      for (const run of await splitByWindow(flushWriter, kind, table.name, clock()))
-        written.push(await partWriter.write(flushWriter, kind, run));
-      return written;
-    } catch (error) {
-      await parts.discard(written);
-      throw error;
-    }
   }
 
   async #drop({ table }: Memtable): Promise<void> {

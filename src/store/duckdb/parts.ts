@@ -8,7 +8,7 @@ import type { Observe } from '../../observe/event.ts';
 import { readDescriptorLimit } from '../../system/descriptor-limit.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { storeClosed } from '../query-queue.ts';
-import { type Database, quote } from './database.ts';
+import { type Database, quote, requireDiskSpace } from './database.ts';
 import type { DuckDBConnection } from './driver.ts';
 import {
   emptyManifest,
@@ -22,6 +22,7 @@ import {
   writePreviousManifest,
 } from './manifest.ts';
 import { findPartProblem, findSizeProblem, type PartProblem, partAlias } from './part-file.ts';
+import { PartWriter } from './part-writer.ts';
 
 /** An unfinished part of a process that was killed. */
 const TEMPORARY_FILE = /^[a-z_]+-\d{6,}\.duckdb\.tmp(\.wal)?$/;
@@ -77,24 +78,29 @@ export class Part extends QueryTable {
 
 /** A change of the parts, and of other content of the manifest. */
 export interface Change {
-  readonly add?: readonly PartEntry[];
+  /** Writes parts, and adds each to `written` when it is complete. */
+  readonly write?: (written: PartEntry[]) => Promise<void>;
   readonly remove?: readonly Part[];
   readonly change?: (manifest: Manifest) => Partial<Manifest>;
   /** Called when the change is durable, at the moment from which on queries see it. */
   readonly onCommitted?: () => void;
 }
 
-export interface PartsDependencies {
+export interface PartsOptions {
   readonly database: Database;
   readonly observe: Observe;
   /** Called if it is unknown whether the manifest is durable. The process must exit and start again. */
   readonly onFatalError: (error: unknown) => void;
   /** Forget the parts that were set aside. */
   readonly acceptLoss?: boolean | undefined;
+  /** No part becomes larger than this. Default: no limit. */
+  readonly maxPartBytes?: number | undefined;
 }
 
 export class Parts {
-  readonly #dependencies: PartsDependencies;
+  readonly writer: PartWriter;
+  readonly maxPartBytes: number;
+  readonly #options: PartsOptions;
   /** Attaches and detaches parts. Only used within `#commits`. */
   readonly #connection: DuckDBConnection;
   /** Held while the manifest changes. */
@@ -107,18 +113,21 @@ export class Parts {
   #isClosed = false;
   #deletionError: unknown;
 
-  private constructor(dependencies: PartsDependencies, connection: DuckDBConnection, manifest: Manifest) {
-    this.#dependencies = dependencies;
+  private constructor(options: PartsOptions, connection: DuckDBConnection, manifest: Manifest) {
+    this.#options = options;
+    this.maxPartBytes = options.maxPartBytes ?? Number.POSITIVE_INFINITY;
     this.#connection = connection;
     this.#manifest = manifest;
     this.#nextPart = manifest.nextPart;
+    const { partsDirectory } = options.database;
+    this.writer = new PartWriter({ ...options, partsDirectory, nextPartNumber: () => this.#nextPart++ });
   }
 
   /** Deletes what a killed process left, attaches all parts, and sets aside those that are missing or damaged. */
-  static async open(dependencies: PartsDependencies): Promise<Parts> {
-    const manifest = await loadManifest(dependencies.database);
+  static async open(options: PartsOptions): Promise<Parts> {
+    const manifest = await loadManifest(options.database);
     requireDescriptors(manifest.parts.length);
-    const parts = new Parts(dependencies, await dependencies.database.connect(), manifest);
+    const parts = new Parts(options, await options.database.connect(), manifest);
     try {
       const isRestored = await parts.#removeLeftovers();
       await parts.#attachAll();
@@ -147,40 +156,24 @@ export class Parts {
     return this.#manifest.storedUpTo[kind] ?? 0;
   }
 
-  /** A number that no part has had. */
-  takeNumber(): number {
-    return this.#nextPart++;
+  /** Throws if the disk has no space for this many bytes. */
+  requireDiskSpace(bytes: number): Promise<void> {
+    return requireDiskSpace(this.#options.database.dataDirectory, bytes);
   }
 
   /**
-   * Adds and removes parts. If it throws, nothing has changed, and the caller must delete the files of `add`. For queries, all
-   * changes and `onCommitted` are one atomic step.
+   * Adds and removes parts. If it throws, nothing has changed, and the files of new parts are deleted. For queries, all changes and
+   * `onCommitted` are one atomic step.
    */
-  commit({ add = [], remove = [], change = () => ({}), onCommitted }: Change): Promise<void> {
-    return this.#commits.run(async () => {
-      if (this.#hasFailed || this.#isClosed) throw storeClosed();
-      if (remove.some(part => !this.#parts.includes(part))) throw new Error('a part was set aside meanwhile'); // if it were restored, its records would be there twice
-      const added = add.map(entry => new Part(entry));
-      const { setAside } = this.#manifest;
-      try {
-        for (const part of added) await this.#attach(part);
-        const kept = this.#parts.filter(part => !remove.includes(part));
-        await this.#replaceManifest(change(this.#manifest), [...kept, ...added], onCommitted);
-      } catch (error) {
-        for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
-        throw error;
-      }
-      for (const part of remove) this.#detachLater(part, () => this.#delete(part.entry.file));
-      for (const { file } of setAside)
-        if (!this.#manifest.setAside.some(each => each.file === file))
-          await this.#delete(`${file}.damaged`).catch(() => {});
-    });
-  }
-
-  /** Deletes the files of parts that were written and not committed. */
-  async discard(entries: readonly PartEntry[]): Promise<void> {
-    if (this.#hasFailed) return; // the manifest on disk may name them
-    for (const { file } of entries) await this.#delete(file);
+  async commit({ write, remove = [], change = () => ({}), onCommitted }: Change): Promise<void> {
+    const written: PartEntry[] = [];
+    try {
+      await write?.(written);
+      await this.#commits.run(() => this.#commit(written, remove, change, onCommitted));
+    } catch (error) {
+      if (!this.#hasFailed) for (const { file } of written) await this.#delete(file); // otherwise the manifest on disk may name them
+      throw error;
+    }
   }
 
   /** Resolves when the files of all parts that were removed so far are deleted. Throws if one cannot be deleted. */
@@ -198,7 +191,7 @@ export class Parts {
   async setAsideDamaged(suspects: readonly Part[]): Promise<void> {
     const damaged = new Map<Part, PartProblem>();
     for (const part of suspects) {
-      const found = await findPartProblem(this.#dependencies.database.partsDirectory, part.entry);
+      const found = await findPartProblem(this.#options.database.partsDirectory, part.entry);
       if (found !== undefined) damaged.set(part, found);
     }
     await this.#commits.run(async () => {
@@ -213,7 +206,32 @@ export class Parts {
     await this.deletionsDone().catch(() => {});
     this.#isClosed = true;
     await this.#commits.idle();
+    await this.writer.close();
     this.#connection.closeSync();
+  }
+
+  async #commit(
+    add: readonly PartEntry[],
+    remove: readonly Part[],
+    change: (manifest: Manifest) => Partial<Manifest>,
+    onCommitted?: () => void,
+  ): Promise<void> {
+    if (this.#hasFailed || this.#isClosed) throw storeClosed();
+    if (remove.some(part => !this.#parts.includes(part))) throw new Error('a part was set aside meanwhile'); // if it were restored, its records would be there twice
+    const added = add.map(entry => new Part(entry));
+    const { setAside } = this.#manifest;
+    try {
+      for (const part of added) await this.#attach(part);
+      const kept = this.#parts.filter(part => !remove.includes(part));
+      await this.#replaceManifest(change(this.#manifest), [...kept, ...added], onCommitted);
+    } catch (error) {
+      for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
+      throw error;
+    }
+    for (const part of remove) this.#detachLater(part, () => this.#delete(part.entry.file));
+    for (const { file } of setAside)
+      if (!this.#manifest.setAside.some(each => each.file === file))
+        await this.#delete(`${file}.damaged`).catch(() => {});
   }
 
   /** Must be called within `#commits`, or while the store is being opened. */
@@ -222,7 +240,7 @@ export class Parts {
     parts: readonly Part[],
     onCommitted = () => {},
   ): Promise<void> {
-    const { database, onFatalError } = this.#dependencies;
+    const { database, onFatalError } = this.#options;
     const previous = this.#manifest;
     const generation = previous.generation + 1;
     const sorted = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
@@ -266,11 +284,11 @@ export class Parts {
   }
 
   #pathOf(file: string): string {
-    return join(this.#dependencies.database.partsDirectory, file);
+    return join(this.#options.database.partsDirectory, file);
   }
 
   async #attachAll(): Promise<void> {
-    const { database, observe, acceptLoss } = this.#dependencies;
+    const { database, observe, acceptLoss } = this.#options;
     const damaged: [Part, PartProblem][] = [];
     const attached: Part[] = [];
     for (const entry of this.#manifest.parts) {
@@ -293,7 +311,7 @@ export class Parts {
 
   /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
   async #tryToAttach(part: Part): Promise<PartProblem | undefined> {
-    const { partsDirectory } = this.#dependencies.database;
+    const { partsDirectory } = this.#options.database;
     const sizeProblem = findSizeProblem(partsDirectory, part.entry);
     if (sizeProblem !== undefined) return sizeProblem;
     const path = this.#pathOf(part.entry.file);
@@ -312,7 +330,7 @@ export class Parts {
 
   async #setAside(damaged: readonly (readonly [Part, PartProblem])[]): Promise<void> {
     if (damaged.length === 0) return;
-    const { observe } = this.#dependencies;
+    const { observe } = this.#options;
     const files = new Set(damaged.map(([{ entry }]) => entry.file));
     const added = damaged.map(([{ entry }, { reason }]) => ({ ...entry, reason }));
     const setAside = [...this.#manifest.setAside, ...added];
@@ -339,7 +357,7 @@ export class Parts {
    * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead. Returns whether that is so.
    */
   async #removeLeftovers(): Promise<boolean> {
-    const { database, observe } = this.#dependencies;
+    const { database, observe } = this.#options;
     const named = new Set([...this.#manifest.parts, ...this.#manifest.setAside].map(({ file }) => file));
     const isRestored = isRestoredManifest(database.dataDirectory, this.#manifest);
     for (const name of await readdir(database.partsDirectory)) {

@@ -2,14 +2,15 @@
 // copy of the records that stay. Jobs pause while the store is busy. One job runs at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { EraseScope, Expiry, MaintenanceTask } from '../store.ts';
 import { addContents, EMPTY, ROW_GROUP_ROWS, readContent } from './checksum.ts';
-import type { StoreContext } from './context.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
 import { DuckDBTimestampValue } from './driver.ts';
 import { isDamageError } from './errors.ts';
-import type { Part } from './parts.ts';
+import type { PartEntry } from './manifest.ts';
+import type { Part, Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import { windowOf } from './time-windows.ts';
 
@@ -30,7 +31,8 @@ export const MAX_LARGE_BYTES = 64 * 1024 * 1024;
 const RETRY_MS = 600_000;
 
 export class Rewriter {
-  readonly #context: StoreContext;
+  readonly #parts: Parts;
+  readonly #clock: Clock;
   /** Only used by jobs. */
   readonly #connection: StoreConnection;
   /** How many queries and batches of records the store has received so far. */
@@ -39,8 +41,9 @@ export class Rewriter {
   readonly #mergeAgainAt = new Map<LogKind, number>();
   #isClosing = false;
 
-  constructor(context: StoreContext, connection: StoreConnection, countOperations: () => number) {
-    this.#context = context;
+  constructor(parts: Parts, connection: StoreConnection, clock: Clock, countOperations: () => number) {
+    this.#parts = parts;
+    this.#clock = clock;
     this.#connection = connection;
     this.#countOperations = countOperations;
   }
@@ -58,7 +61,7 @@ export class Rewriter {
    * If the process is killed, each part has all of these records or none.
    */
   erase({ project, beforeMicros }: EraseScope): Promise<number> {
-    const { parts } = this.#context;
+    const parts = this.#parts;
     const condition =
       beforeMicros === undefined
         ? { sql: 'project = $project', values: { project } }
@@ -104,13 +107,13 @@ export class Rewriter {
   }
 
   #chooseMerge(): readonly Part[] {
-    const { parts, clock, maxPartBytes } = this.#context;
+    const { maxPartBytes } = this.#parts;
     const now = performance.now();
     for (const kind of LOG_KINDS) {
       if (now < (this.#mergeAgainAt.get(kind) ?? 0)) continue;
       const windows = new Map<bigint, Part[]>();
-      for (const part of parts.list(kind)) {
-        const { start } = windowOf(part.entry.until, clock());
+      for (const part of this.#parts.list(kind)) {
+        const { start } = windowOf(part.entry.until, this.#clock());
         windows.set(start, [...(windows.get(start) ?? []), part]);
       }
       for (const inWindow of windows.values()) {
@@ -124,7 +127,7 @@ export class Rewriter {
 
   /** If the rewrite of a kind fails, such as on a full disk, continues with the other kinds, then throws the first error. */
   async #deleteExpired({ expiredBefore, rewriteBefore }: Expiry): Promise<number> {
-    const { parts } = this.#context;
+    const parts = this.#parts;
     const expired = parts.list().filter(({ entry }) => entry.until < expiredBefore);
     await parts.commit({
       remove: expired,
@@ -152,7 +155,7 @@ export class Rewriter {
   }
 
   async #evictOldest(maxBytes: number): Promise<number> {
-    const { parts } = this.#context;
+    const parts = this.#parts;
     let { bytes } = parts;
     const evicted: Part[] = [];
     for (const part of [...parts.list()].reverse()) {
@@ -175,26 +178,20 @@ export class Rewriter {
    * removed.
    */
   #rewrite(sources: readonly [Part, ...Part[]], except?: Condition): Promise<number> {
-    const { partWriter, parts, requireDiskSpace } = this.#context;
-    const [connection, { kind }] = [this.#connection, sources[0].entry];
+    const [parts, connection, { kind }] = [this.#parts, this.#connection, sources[0].entry];
     return this.#setAsideDamaged(sources, async () => {
-      await requireDiskSpace(sources.reduce((sum, part) => sum + part.entry.bytes, 0));
+      await parts.requireDiskSpace(sources.reduce((sum, part) => sum + part.entry.bytes, 0));
       const afterBatch = this.#createThrottle();
       let content = EMPTY;
       for (const { name } of sources)
         content = addContents(content, await readContent(connection, kind, name, afterBatch, except));
       const from = `(${sources.map(({ name }) => `from ${name}`).join(' union all ')})`;
-      const add =
-        content.rows === 0
-          ? []
-          : [await partWriter.write(connection, kind, { from, except, content }, afterBatch)];
-      try {
+      const write = async (written: PartEntry[]) => {
+        if (content.rows === 0) return;
+        written.push(await parts.writer.write(connection, kind, { from, except, content }, afterBatch));
         this.#throwIfClosing();
-        await parts.commit({ add, remove: sources });
-      } catch (error) {
-        await parts.discard(add);
-        throw error;
-      }
+      };
+      await parts.commit({ write, remove: sources });
       return countRecords(sources) - content.rows;
     });
   }
@@ -205,7 +202,7 @@ export class Rewriter {
     try {
       return await work();
     } catch (error) {
-      if (isDamageError(error)) await this.#context.parts.setAsideDamaged(sources);
+      if (isDamageError(error)) await this.#parts.setAsideDamaged(sources);
       throw error;
     }
   }

@@ -10,12 +10,10 @@ import { type QueryLimits, storeClosed } from '../query-queue.ts';
 import type { Store, StoreCallbacks, StoreSnapshot, StoreStatistics } from '../store.ts';
 import { appendLines, listLoads } from './append.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import { requireDiskSpace, type StoreContext } from './context.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
 import { isFatalError } from './errors.ts';
 import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
-import { PartWriter } from './part-writer.ts';
 import { Parts } from './parts.ts';
 import { Queries } from './queries.ts';
 import { Rewriter } from './rewriter.ts';
@@ -48,32 +46,26 @@ export async function openDuckDBStore(
 }
 
 async function openComponents(database: Database, options: DuckDBStoreOptions, callbacks: StoreCallbacks) {
-  const { clock = systemClock, maxPartBytes = Number.POSITIVE_INFINITY, acceptLoss } = options;
+  const { clock = systemClock } = options;
   const observe = callbacks.observe ?? (() => {});
   const onFatalError = (error: unknown) => callbacks.storeFailed?.(error);
-  const parts = await Parts.open({ database, observe, onFatalError, acceptLoss });
+  const parts = await Parts.open({ ...options, database, observe, onFatalError });
   const pool = new ConnectionPool({ ...options, connect: () => database.connect() });
   // Queries have connections of their own. One connection inserts into memtables; each of the others writes parts.
   const memoryWriter = await database.connectWriter();
   const flushWriter = await database.connectWriter();
   const appendWriter = await database.connectWriter();
   const jobWriter = await database.connectWriter();
-  const { dataDirectory, partsDirectory, stagingDirectory } = database;
-  const context: StoreContext = {
-    ...{ parts, clock, maxPartBytes },
-    partWriter: new PartWriter({ partsDirectory, nextPartNumber: () => parts.takeNumber(), observe }),
-    requireDiskSpace: bytes => requireDiskSpace(dataDirectory, bytes),
-  };
-  const memtables = await Memtables.open(context, {
-    ...{ memoryWriter, flushWriter, callbacks },
+  const { stagingDirectory } = database;
+  const memtables = await Memtables.open(parts, {
+    ...{ memoryWriter, flushWriter, callbacks, clock },
     staging: new Staging(stagingDirectory, 'apply'),
   });
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   const operations = { total: 0 };
   return {
-    ...context,
-    ...{ database, pool, memtables, operations, onFatalError, appendWriter },
-    rewriter: new Rewriter(context, jobWriter, () => operations.total),
+    ...{ database, parts, pool, memtables, operations, onFatalError, appendWriter, clock },
+    rewriter: new Rewriter(parts, jobWriter, clock, () => operations.total),
     queries: new Queries(pool, memtables, parts),
     staging: new Staging(stagingDirectory, 'append'),
     connections: [memoryWriter, flushWriter, appendWriter, jobWriter],
@@ -171,12 +163,11 @@ function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<stri
 }
 
 async function closeComponents(components: Components): Promise<void> {
-  const { rewriter, memtables, pool, parts, partWriter, connections, database } = components;
+  const { rewriter, memtables, pool, parts, connections, database } = components;
   await rewriter.close();
   await pool.close();
   await memtables.close();
   await parts.close();
-  await partWriter.close();
   for (const connection of connections) connection.closeSync();
   database.close();
 }

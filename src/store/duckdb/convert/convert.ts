@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../../../domain/errors.ts';
 import { createDirectory, syncDirectory, writeFileDurably } from '../../../system/files.ts';
-import { requireDiskSpace } from '../context.ts';
+import { requireDiskSpace } from '../database.ts';
 import { emptyManifest, MANIFEST_FILE, PARTS_DIRECTORY, writeManifest } from '../manifest.ts';
 import { createMarker, hasOldStore, OLD_STORE_FILE, refuseLostManifest } from './marker.ts';
 import { OldStore } from './old-store.ts';
