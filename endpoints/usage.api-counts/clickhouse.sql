@@ -1,6 +1,6 @@
 -- Requests per service area and time bucket. The parameter `project` is a regular expression that the URL must match.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
--- Only the first 8,192 bytes of a URL are matched, or up to 3 bytes fewer, so that no character is cut.
+-- Only the first 2,048 bytes of a URL are matched, or up to 3 bytes fewer, so that no character is cut.
 -- The pattern gets the flags (?-is):
 -- -s: in ClickHouse, unlike in RE2, a dot matches a line break by default.
 -- -i: before ClickHouse runs RE2, it searches for a substring that every match must contain. It derives a wrong substring from
@@ -24,11 +24,11 @@ from (
     and timestamp <= {now:Int64}
     and match(
       multiIf(
-        length(url) <= 8192, url,
-        isValidUTF8(substring(url, 1, 8192)), substring(url, 1, 8192),
-        isValidUTF8(substring(url, 1, 8191)), substring(url, 1, 8191),
-        isValidUTF8(substring(url, 1, 8190)), substring(url, 1, 8190),
-        substring(url, 1, 8189)
+        length(url) <= 2048, url,
+        isValidUTF8(substring(url, 1, 2048)), substring(url, 1, 2048),
+        isValidUTF8(substring(url, 1, 2047)), substring(url, 1, 2047),
+        isValidUTF8(substring(url, 1, 2046)), substring(url, 1, 2046),
+        substring(url, 1, 2045)
       ),
       concat('(?-is)', {project:String})
     )

@@ -1,6 +1,6 @@
 -- Requests per service area and time bucket. The parameter `project` is a regular expression that the URL must match.
 -- A path counts in every area whose text it contains. A bucket without matching requests returns no row.
--- Only the first 8,192 bytes of a URL are matched, or up to 3 bytes fewer, so that no character is cut.
+-- Only the first 2,048 bytes of a URL are matched, or up to 3 bytes fewer, so that no character is cut.
 select
   time_bucket(to_seconds($bucket_seconds), timestamp) as timestamp,
   count(*) filter (contains(path, '/rest')) as total_rest_requests,
@@ -10,11 +10,11 @@ select
 from edge_logs
 where timestamp between $now - to_seconds($window_seconds) and $now
   and regexp_matches(
-    case when strlen(url) <= 8192 then url else coalesce(
-      try(decode(encode(url)[:8192])),
-      try(decode(encode(url)[:8191])),
-      try(decode(encode(url)[:8190])),
-      decode(encode(url)[:8189])
+    case when strlen(url) <= 2048 then url else coalesce(
+      try(decode(encode(url)[:2048])),
+      try(decode(encode(url)[:2047])),
+      try(decode(encode(url)[:2046])),
+      decode(encode(url)[:2045])
     ) end,
     $project
   )

@@ -23,11 +23,11 @@ from (
     countIf(
       match(
         multiIf(
-          length(url) <= 8192, url,
-          isValidUTF8(substring(url, 1, 8192)), substring(url, 1, 8192),
-          isValidUTF8(substring(url, 1, 8191)), substring(url, 1, 8191),
-          isValidUTF8(substring(url, 1, 8190)), substring(url, 1, 8190),
-          substring(url, 1, 8189)
+          length(url) <= 2048, url,
+          isValidUTF8(substring(url, 1, 2048)), substring(url, 1, 2048),
+          isValidUTF8(substring(url, 1, 2047)), substring(url, 1, 2047),
+          isValidUTF8(substring(url, 1, 2046)), substring(url, 1, 2046),
+          substring(url, 1, 2045)
         ),
         concat('(?-is)', {project:String})
       )

@@ -22,11 +22,11 @@ from (
     count(*) as "window",
     count(*) filter (
       regexp_matches(
-        case when strlen(url) <= 8192 then url else coalesce(
-          try(decode(encode(url)[:8192])),
-          try(decode(encode(url)[:8191])),
-          try(decode(encode(url)[:8190])),
-          decode(encode(url)[:8189])
+        case when strlen(url) <= 2048 then url else coalesce(
+          try(decode(encode(url)[:2048])),
+          try(decode(encode(url)[:2047])),
+          try(decode(encode(url)[:2046])),
+          decode(encode(url)[:2045])
         ) end,
         $project
       )
