@@ -1,18 +1,20 @@
-// The composition root: creates all components of the server from a configuration, step by step, and closes them in order.
+// The composition root: creates all components from a configuration, step by step, and closes them in order. `startApp` is the
+// server; `startLocalApp` is the same application in the process of a command.
 
 import { endpointIdOf } from './cache/cache-key.ts';
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
-import type { Address, ServeConfig } from './config.ts';
+import type { Address, AppConfig, ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
 import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { LiveCatalog } from './endpoint/live-catalog.ts';
-import { Preflight } from './endpoint/preflight.ts';
+import { Preflight, runPreflight } from './endpoint/preflight.ts';
 import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { clientAddressReader } from './http/client-address.ts';
 import { ConnectionLimit } from './http/connection-limit.ts';
+import { createInject, type Inject } from './http/inject.ts';
 import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { type ListenerOptions, listen, tryToListen } from './http/listener.ts';
 import { publicRoutes } from './http/public-routes.ts';
@@ -21,7 +23,7 @@ import { readTlsPair } from './http/tls.ts';
 import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
 import { Erasure, type ErasureDependencies } from './intake/erasure.ts';
-import { Intake, type IntakeDependencies } from './intake/intake.ts';
+import { Intake } from './intake/intake.ts';
 import { createStoreCallbacks, Quarantine } from './intake/quarantine.ts';
 import { INTAKE_REJECT_CODES } from './logs/rejection.ts';
 import type { Observe } from './observe/event.ts';
@@ -33,11 +35,12 @@ import type { Store } from './store/store.ts';
 import { type Clock, systemClock } from './system/clock.ts';
 import { systemTimer, type Timer } from './system/timer.ts';
 import { readVersion } from './system/version.ts';
-import { watchTokens } from './token/active-tokens.ts';
+import { createTokenSet, watchTokens } from './token/active-tokens.ts';
 import { AuthThrottle } from './token/auth-throttle.ts';
 import { createFirstToken, type FirstToken } from './token/first-token.ts';
 import { LastUsedTimes } from './token/last-used.ts';
 import { RateLimit } from './token/rate-limit.ts';
+import { createSecret, hashSecret } from './token/token.ts';
 
 export interface App {
   readonly publicUrl: string;
@@ -48,6 +51,14 @@ export interface App {
   /** Loads the endpoint folders again. A problem is reported as an event, and the current endpoints stay. */
   reloadEndpoints(): Promise<void>;
   /** Stops the background jobs, waits up to 10 s for running requests, then closes the rest. Closing twice is safe. */
+  close(): Promise<void>;
+}
+
+/** The application in the process of a command: all routes, but no listeners and no background jobs. */
+export interface LocalApp {
+  readonly store: Store;
+  /** Handles a request as the listeners of a server do. The request needs no token and has every scope. */
+  readonly inject: Inject;
   close(): Promise<void>;
 }
 
@@ -62,91 +73,144 @@ export interface StartOptions {
 }
 
 /** What every step of the startup needs. */
-interface Context {
-  readonly config: ServeConfig;
+interface Context<Config extends AppConfig = AppConfig> {
+  readonly config: Config;
   readonly clock: Clock;
   readonly timer: Timer;
+  readonly idempotencyTimer: Pick<Timer, 'now'>;
+  readonly bodyParser: BodyParser;
+  readonly metrics: Metrics;
+  readonly state: ServerState;
+  readonly failure: StoreFailure;
   readonly observe: Observe;
+  readonly catalog: LiveCatalog;
   readonly closers: Closers;
   readonly unsentResponses: UnsentResponses;
   readonly connectionLimit: ConnectionLimit;
 }
 
 /** Listens from the first steps on. Until all steps are done, requests that need the store or a token get 503. */
-export async function startApp(
-  config: ServeConfig,
-  log: Observe,
-  {
-    clock = systemClock,
-    timer = systemTimer,
-    bodyParser = new BodyParserPool(1),
-    idempotencyTimer = timer,
-    showFirstToken = () => {},
-  }: StartOptions = {},
-): Promise<App> {
-  const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
-  const state = new ServerState();
-  const failure = createStoreFailure();
-  const observe = createObserve(metrics, failure, log);
-  const catalog = openCatalog(config, timer, observe);
-  metrics.addEndpoints(namesOf(catalog));
-  const closers = new Closers();
-  const unsentLimits = { maxBytes: config.unsentBytes, minBytesPerSecond: config.minDownloadRate };
-  const unsentResponses = new UnsentResponses(unsentLimits, timer);
-  const connectionLimit = new ConnectionLimit();
-  const context: Context = { config, clock, timer, observe, closers, unsentResponses, connectionLimit };
-  const reportFailure = (error: unknown) => {
-    state.stop();
-    failure.report(error);
-  };
-  const close = () => {
-    state.stop();
-    return closers.close();
-  };
+export async function startApp(config: ServeConfig, log: Observe, options: StartOptions = {}): Promise<App> {
+  const context = createContext(config, log, options);
+  const { clock, state, failure, catalog } = context;
+  const close = () => closeAll(context);
   try {
-    const quarantine = new Quarantine(config.store.dataDirectory, observe);
-    closers.add(
-      'quarantine',
-      () => quarantine.idle(),
-      () => bodyParser.close(),
-    );
-    const urls = await openListeners(context, routeDependencies(context, catalog, state, failure, metrics));
-    const storeCallbacks = createStoreCallbacks(quarantine, clock, observe);
-    const store = await openStore(
-      { ...config.store, clock },
-      { ...storeCallbacks, storeFailed: reportFailure },
-    );
-    closers.add('store', store.close);
-    connectionLimit.reserved = () => countParts(store);
-    const preflight = await startPreflight(context, catalog, store);
-    const intake = await openIntake(context, {
-      store,
-      quarantine,
-      bodyParser,
-      clock,
-      timer,
-      observe,
-      idempotencyTimer,
-    });
-    if (config.environmentKeys.length === 0) await createFirstToken(config.tokensFile, clock, showFirstToken);
+    const urls = await openListeners(context);
+    const { store, quarantine } = await openData(context);
+    context.connectionLimit.reserved = () => countParts(store);
+    const preflight = await startPreflight(context, store);
+    const intake = await openIntake(context, store, quarantine);
+    if (config.environmentKeys.length === 0)
+      await createFirstToken(config.tokensFile, clock, options.showFirstToken ?? (() => {}));
     const auth = openTokens(context);
-    const cache = startCache(context, catalog);
+    const cache = startCache(context);
     startBackgroundJobs(context, store);
-    const erasure = await openErasure(context, { store, intake, quarantine, cache });
+    const erasure = await openErasure(context, { store, intake, quarantine }, () => cache?.clear());
     const validatedRequests = new ValidatedRequests();
-    startCatalog(context, catalog, { store, metrics, validatedRequests, cache });
+    startCatalog(context, { store, validatedRequests, cache });
     if (failure.hasHappened()) await failure.promise; // throws
     state.start(
       createServing(context, { store, cache, validatedRequests, intake, erasure, quarantine, ...auth }),
       () => preflight.passed && store.readStatistics().isReachable,
     );
     void erasure.resume().catch(() => {}); // reported as an event
-    const reloadEndpoints = () => catalog.reload();
-    return { ...urls, store, storeFailed: failure.promise, reloadEndpoints, close };
+    return { ...urls, store, storeFailed: failure.promise, reloadEndpoints: () => catalog.reload(), close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** `checksEndpoints`: whether to check that the store accepts the SQL of the endpoints. */
+export async function startLocalApp(
+  config: AppConfig,
+  log: Observe,
+  { checksEndpoints = false, ...options }: StartOptions & { readonly checksEndpoints?: boolean } = {},
+): Promise<LocalApp> {
+  const context = createContext(config, log, options);
+  const { state, catalog, closers, observe } = context;
+  const close = () => closeAll(context);
+  const keepAlive = setInterval(() => {}, 60_000); // the timers of the components do not keep the process alive
+  closers.add('store', () => clearInterval(keepAlive));
+  try {
+    const { store, quarantine } = await openData(context);
+    if (checksEndpoints) await runPreflight(catalog, store);
+    const intake = await openIntake(context, store, quarantine);
+    const erasure = await openErasure(context, { store, intake, quarantine }, () => {});
+    await erasure.resume().catch(() => {}); // reported as an event; the next start repeats it
+    const { auth, secret } = createLocalAuth(context);
+    const validatedRequests = new ValidatedRequests();
+    state.start(
+      createServing(context, {
+        ...{ store, cache: undefined, validatedRequests, intake, erasure, quarantine },
+        ...auth,
+      }),
+      () => true,
+    );
+    const dependencies = routeDependencies(context, false);
+    const routes = [...publicRoutes(dependencies), ...internalRoutes(dependencies)];
+    return { store, inject: createInject(routes, observe, { 'x-api-key': secret }), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function createContext<Config extends AppConfig>(
+  config: Config,
+  log: Observe,
+  {
+    clock = systemClock,
+    timer = systemTimer,
+    bodyParser = new BodyParserPool(1),
+    idempotencyTimer = timer,
+  }: StartOptions,
+): Context<Config> {
+  const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
+  const failure = createStoreFailure();
+  const observe = createObserve(metrics, failure, log);
+  const { endpointFolders, storeName, unsentBytes, minDownloadRate } = config;
+  const catalog = new LiveCatalog({
+    load: () => loadCatalog(endpointFolders, storeName),
+    watched: endpointFolders.custom,
+    timer,
+    observe,
+  });
+  metrics.addEndpoints(namesOf(catalog));
+  const unsentLimits = { maxBytes: unsentBytes, minBytesPerSecond: minDownloadRate };
+  return {
+    ...{ config, clock, timer, idempotencyTimer, bodyParser, metrics, failure, observe, catalog },
+    state: new ServerState(),
+    closers: new Closers(),
+    unsentResponses: new UnsentResponses(unsentLimits, timer),
+    connectionLimit: new ConnectionLimit(),
+  };
+}
+
+function closeAll({ state, closers }: Context): Promise<void> {
+  state.stop();
+  return closers.close();
+}
+
+/** Opens the store, and the quarantine for the records that it rejects. Locks the data directory. */
+async function openData({ config, clock, observe, state, failure, bodyParser, closers }: Context): Promise<{
+  readonly store: Store;
+  readonly quarantine: Quarantine;
+}> {
+  const quarantine = new Quarantine(config.store.dataDirectory, observe);
+  closers.add(
+    'quarantine',
+    () => quarantine.idle(),
+    () => bodyParser.close(),
+  );
+  const storeFailed = (error: unknown) => {
+    state.stop();
+    failure.report(error);
+  };
+  const callbacks = createStoreCallbacks(quarantine, clock, observe);
+  const store = await openStore({ ...config.store, clock }, { ...callbacks, storeFailed });
+  closers.add('store', store.close);
+  return { store, quarantine };
 }
 
 /** Each part of the embedded store is an open file. */
@@ -164,22 +228,10 @@ function createObserve(metrics: Metrics, failure: StoreFailure, log: Observe): O
   };
 }
 
-function openCatalog(config: ServeConfig, timer: Timer, observe: Observe): LiveCatalog {
-  const { endpointFolders, storeName } = config;
-  const load = () => loadCatalog(endpointFolders, storeName);
-  return new LiveCatalog({ load, watched: endpointFolders.custom, timer, observe });
-}
-
 /** Reloads the endpoints when they change, and then forgets what depends on the changed ones. */
 function startCatalog(
-  { closers }: Context,
-  catalog: LiveCatalog,
-  {
-    store,
-    metrics,
-    validatedRequests,
-    cache,
-  }: Pick<ServingDependencies, 'store' | 'validatedRequests' | 'cache'> & { readonly metrics: Metrics },
+  { catalog, metrics, closers }: Context,
+  { store, validatedRequests, cache }: Pick<ServingDependencies, 'store' | 'validatedRequests' | 'cache'>,
 ): void {
   catalog.start({
     store,
@@ -280,9 +332,14 @@ function createStoreFailure(): StoreFailure {
 }
 
 /** Opens the intake, which applies the records that an earlier run left in the spool. */
-async function openIntake({ config, closers }: Context, dependencies: IntakeDependencies): Promise<Intake> {
-  const { store, retentionDays, intakeQueueBytes: queueBytes, idempotencyBytes } = config;
-  const options = { dataDirectory: store.dataDirectory, retentionDays, queueBytes, idempotencyBytes };
+async function openIntake(
+  { config, closers, bodyParser, clock, timer, idempotencyTimer, observe }: Context,
+  store: Store,
+  quarantine: Quarantine,
+): Promise<Intake> {
+  const { retentionDays, intakeQueueBytes: queueBytes, idempotencyBytes } = config;
+  const options = { dataDirectory: config.store.dataDirectory, retentionDays, queueBytes, idempotencyBytes };
+  const dependencies = { store, quarantine, bodyParser, clock, timer, idempotencyTimer, observe };
   const intake = await Intake.open(options, dependencies);
   closers.add('intake', () => intake.close());
   return intake;
@@ -290,29 +347,18 @@ async function openIntake({ config, closers }: Context, dependencies: IntakeDepe
 
 async function openErasure(
   { config, observe, closers }: Context,
-  {
-    cache,
-    ...components
-  }: Pick<ErasureDependencies, 'store' | 'intake' | 'quarantine'> & {
-    readonly cache: ResultCache<EndpointResult> | undefined;
-  },
+  components: Pick<ErasureDependencies, 'store' | 'intake' | 'quarantine'>,
+  clearCache: () => void,
 ): Promise<Erasure> {
-  const erasure = await Erasure.open({
-    ...components,
-    dataDirectory: config.store.dataDirectory,
-    clearCache: () => cache?.clear(),
-    observe,
-  });
+  const { dataDirectory } = config.store;
+  const erasure = await Erasure.open({ ...components, dataDirectory, clearCache, observe });
   closers.add('jobs', () => erasure.close());
   return erasure;
 }
 
 function routeDependencies(
-  { config, clock }: Context,
-  catalog: Catalog,
-  state: ServerState,
-  failure: StoreFailure,
-  metrics: Metrics,
+  { config, clock, catalog, state, failure, metrics }: Context,
+  metricsOpen: boolean,
 ): InternalDependencies {
   const version = readVersion();
   const sampler = new MetricSampler({ config, version, state, clock });
@@ -323,7 +369,7 @@ function routeDependencies(
     serving: () => state.serving,
     state: () => state.status,
     isRecoverable: () => !failure.hasHappened(),
-    metricsOpen: config.metricsOpen,
+    metricsOpen,
     renderMetrics: async () => metrics.render(await sampler.sample()),
   };
 }
@@ -356,11 +402,9 @@ function isOneListener({ publicAddress, internalAddress }: ServeConfig): boolean
   return internalAddress.port !== 0 && internalAddress.port === publicAddress.port;
 }
 
-async function openListeners(
-  context: Context,
-  dependencies: InternalDependencies,
-): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
-  const { publicAddress, internalAddress } = context.config;
+async function openListeners(context: Context<ServeConfig>): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
+  const { publicAddress, internalAddress, metricsOpen } = context.config;
+  const dependencies = routeDependencies(context, metricsOpen);
   const routes = { public: publicRoutes(dependencies), internal: internalRoutes(dependencies) };
   const throttle = {
     authThrottle: new AuthThrottle(context.timer),
@@ -409,7 +453,7 @@ export async function findListenerProblems(config: ServeConfig): Promise<unknown
 const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
 
 async function openListener(
-  { config, observe, closers, unsentResponses, connectionLimit }: Context,
+  { config, observe, closers, unsentResponses, connectionLimit }: Context<ServeConfig>,
   options: Omit<
     ListenerOptions,
     'corsOrigins' | 'tls' | 'unsentResponses' | 'connectionLimit' | 'observe' | 'hasAccessLog'
@@ -424,8 +468,7 @@ async function openListener(
 }
 
 async function startPreflight(
-  { timer, observe, closers }: Context,
-  catalog: Catalog,
+  { timer, observe, catalog, closers }: Context,
   store: Store,
 ): Promise<Preflight> {
   const preflight = new Preflight(catalog, store, timer, observe);
@@ -434,7 +477,7 @@ async function startPreflight(
   return preflight;
 }
 
-function openTokens({ config, clock, timer, observe, closers }: Context): AuthDependencies {
+function openTokens({ config, clock, timer, observe, closers }: Context<ServeConfig>): AuthDependencies {
   const tokens = watchTokens(config.tokensFile, config.environmentKeys, timer, observe);
   const lastUsed = new LastUsedTimes(config.tokensFile, clock, timer);
   closers.add(
@@ -445,11 +488,25 @@ function openTokens({ config, clock, timer, observe, closers }: Context): AuthDe
   return { tokens, clock, rateLimit: new RateLimit(timer), lastUsed };
 }
 
+/** A token that only this process knows. */
+function createLocalAuth({ clock, timer }: Context): {
+  readonly auth: AuthDependencies;
+  readonly secret: string;
+} {
+  const secret = createSecret();
+  const scopes = ['query', 'ingest', 'metrics', 'admin'];
+  const tokens = createTokenSet([{ name: 'local', sha256: hashSecret(secret), scopes }]);
+  return { secret, auth: { tokens, clock, rateLimit: new RateLimit(timer), lastUsed: { record() {} } } };
+}
+
 /** Returns undefined if the cache is disabled. The warmer stops with the other jobs; requests that still run can use the cache. */
-function startCache(
-  { config, timer, observe, closers }: Context,
-  catalog: Catalog,
-): ResultCache<EndpointResult> | undefined {
+function startCache({
+  config,
+  timer,
+  observe,
+  catalog,
+  closers,
+}: Context<ServeConfig>): ResultCache<EndpointResult> | undefined {
   if (config.cacheBytes === 0) return undefined;
   const cache = new ResultCache<EndpointResult>(config.cacheBytes, result => result.bytes, timer);
   const warmer = new Warmer(cache, timer, config.warmConcurrency, (key, error) => {
@@ -462,10 +519,12 @@ function startCache(
   return cache;
 }
 
-function startBackgroundJobs({ config, clock, timer, observe, closers }: Context, store: Store): void {
+function startBackgroundJobs(
+  { config, clock, timer, observe, closers }: Context<ServeConfig>,
+  store: Store,
+): void {
   const { retentionDays, maxDiskBytes } = config;
-  const { dataDirectory } = config.store;
-  const options = { dataDirectory, retentionDays, maxDiskBytes };
+  const options = { dataDirectory: config.store.dataDirectory, retentionDays, maxDiskBytes };
   const maintenance = new Maintenance(store, options, clock, timer, observe);
   maintenance.start();
   closers.add('jobs', () => maintenance.close());

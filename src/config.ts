@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { suggest } from './domain/closest-name.ts';
 import { UsageError } from './domain/errors.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
-import { LOG_LEVELS, type LogLevel } from './observe/event.ts';
+import { LIMITS, type Limits } from './limits.ts';
 import { LOG_FORMATS } from './observe/log.ts';
 import { isClickHouseUrl, parseClickHouseUrl } from './store/clickhouse-url.ts';
 import type { StoreOptions } from './store/open-store.ts';
@@ -62,8 +62,6 @@ export const FLAGS = {
     default: '30',
     help: 'time limit of a query; a slower one is cancelled',
   },
-  'query-concurrency': { value: 'N', default: '8', help: 'queries that run in parallel' },
-  'query-queue': { value: 'N', default: '256', help: 'queries that may wait; further ones get 503' },
   'memory-limit': {
     value: 'SIZE',
     default: '500MB',
@@ -77,50 +75,9 @@ export const FLAGS = {
     default: '67108864',
     help: 'memory limit of the result cache; 0 disables the cache',
   },
-  'response-bytes': {
-    value: 'BYTES',
-    default: '16777216',
-    help: 'limit of a result before compression; rows beyond it are cut',
-  },
-  'unsent-bytes': {
-    value: 'BYTES',
-    default: '134217728',
-    help: 'limit of all responses that clients have not read yet; one token may use half of what other tokens do not use',
-  },
-  'min-download-rate': {
-    value: 'BYTES',
-    default: '32768',
-    help: 'minimum rate at which a client must read a response, in bytes per second; 0 disables it',
-  },
-  'warm-concurrency': { value: 'N', default: '1', help: 'cache entries refreshed in parallel' },
-  'intake-queue-bytes': {
-    value: 'BYTES',
-    default: '268435456',
-    help: 'limit of received log data that is not in the store yet; above it, log shippers get 429',
-  },
-  'idempotency-bytes': {
-    value: 'BYTES',
-    default: '134217728',
-    help: 'memory for remembering log requests for 10 minutes, to recognize retries; above this limit, the oldest are forgotten',
-  },
-  'min-upload-rate': {
-    value: 'BYTES',
-    default: '1024',
-    help: 'minimum rate at which the body of a log request must arrive, in bytes per second; 0 disables it',
-  },
   'log-format': {
     value: 'FORMAT',
     help: 'format of the log on standard error: json or text (default: text on a terminal, otherwise json)',
-  },
-  'log-level': {
-    value: 'LEVEL',
-    default: 'info',
-    help: 'least important level that is logged: error, warn or info',
-  },
-  'slow-query-ms': {
-    value: 'MS',
-    default: '1000',
-    help: 'log queries that take at least this long, without their parameters; 0 logs none',
   },
   'access-log': { help: 'log every request: method, route, endpoint, status, duration and address' },
   'metrics-open': { help: 'serve /metrics without a token' },
@@ -183,9 +140,6 @@ export const FLAGS = {
   csv: {
     help: 'print CSV instead of a table, with a single quote before texts that a spreadsheet would run as formulas',
   },
-  'csv-raw': { help: 'print CSV with unchanged texts' },
-  'max-rows': { value: 'N', default: '100', help: 'rows that a tool returns' },
-  'max-bytes': { value: 'BYTES', default: '65536', help: 'limit of the rows that a tool returns' },
   help: { help: 'print this help' },
 } as const satisfies Record<string, Flag>;
 
@@ -351,38 +305,30 @@ export interface Address {
   readonly port: number;
 }
 
-export interface ServeConfig {
-  readonly publicAddress: Address;
-  readonly internalAddress: Address;
+/** What the application needs in every process, also in that of a command without listeners. */
+export interface AppConfig extends Limits {
   readonly storeName: StoreName;
   readonly store: StoreOptions;
+  readonly retentionDays: number;
+  readonly endpointFolders: EndpointFolders;
+  readonly tokensFile: string;
+}
+
+export interface ServeConfig extends AppConfig {
+  readonly publicAddress: Address;
+  readonly internalAddress: Address;
   /** 0 disables the cache. */
   readonly cacheBytes: number;
-  readonly retentionDays: number;
   /** The limit of the data directory. Undefined: no limit. */
   readonly maxDiskBytes: number | undefined;
-  /** The limit of a result before compression. */
-  readonly responseBytes: number;
-  /** The limit of all responses that clients have not read yet. */
-  readonly unsentBytes: number;
-  /** Bytes per second that a client must read; 0: no minimum. */
-  readonly minDownloadRate: number;
-  readonly warmConcurrency: number;
-  readonly intakeQueueBytes: number;
-  readonly idempotencyBytes: number;
-  /** Bytes per second; 0: no minimum. */
-  readonly minUploadRate: number;
   readonly log: {
     /** Undefined: text on a terminal, otherwise JSON. */
     readonly format: 'json' | 'text' | undefined;
-    readonly level: LogLevel;
     /** 0: slow queries are not logged. */
     readonly slowQueryMs: number;
   };
   readonly accessLog: boolean;
   readonly metricsOpen: boolean;
-  readonly endpointFolders: EndpointFolders;
-  readonly tokensFile: string;
   /** Web origins whose pages may call the public listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
   /** Proxies whose X-Forwarded-For is read; empty: the header is ignored. */
@@ -398,44 +344,46 @@ export interface ServeConfig {
   readonly environmentKeys: readonly EnvironmentKey[];
 }
 
-export function readServeConfig(invocation: Invocation): ServeConfig {
+const SLOW_QUERY_MS = 1000;
+
+/** Only with the built-in endpoints: most commands call none. */
+export function readAppConfig(invocation: Invocation): AppConfig {
   const store = readStoreOptions(invocation);
+  return {
+    ...LIMITS,
+    storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
+    store,
+    retentionDays: readRetentionDays(invocation),
+    endpointFolders: { builtIn: BUILT_IN_ENDPOINTS, custom: undefined },
+    tokensFile: readTokensPath(invocation),
+  };
+}
+
+export function readServeConfig(invocation: Invocation): ServeConfig {
+  const app = readAppConfig(invocation);
   const publicAddress = readAddress(invocation, 'host', 'port');
   const internalAddress = readAddress(invocation, 'internal-host', 'internal-port');
   checkSharedPort(invocation, publicAddress, internalAddress);
   return Object.freeze({
+    ...app,
+    endpointFolders: readEndpointFolders(invocation),
     publicAddress,
     internalAddress,
-    storeName: store.clickhouse === undefined ? 'duckdb' : 'clickhouse',
-    store,
-    retentionDays: readRetentionDays(invocation),
-    maxDiskBytes: readMaxDisk(invocation, store),
+    maxDiskBytes: readMaxDisk(invocation, app.store),
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
-    // A row can grow sixfold when it is encoded. Minimum: one record of 1 MiB still fits. Maximum: the store returns at most
-    // `responseBytes` characters, and if they are all in one row, the encoded row still fits in one JavaScript string.
-    responseBytes: readInteger(invocation, 'response-bytes', 8 * 1024 * 1024, 64 * 1024 * 1024),
-    unsentBytes: readInteger(invocation, 'unsent-bytes', 8 * 1024 * 1024, 2 ** 40),
-    minDownloadRate: readInteger(invocation, 'min-download-rate', 0, 2 ** 30),
-    warmConcurrency: readInteger(invocation, 'warm-concurrency', 1, 64),
-    // At least twice the largest body: one sender gets at most half, so with a smaller limit the largest bodies would never fit.
-    intakeQueueBytes: readInteger(invocation, 'intake-queue-bytes', 32 * 1024 * 1024, 2 ** 40),
-    idempotencyBytes: readInteger(invocation, 'idempotency-bytes', 1024 * 1024, 2 ** 40),
-    minUploadRate: readInteger(invocation, 'min-upload-rate', 0, 2 ** 30),
-    log: {
-      format: readChoice(invocation, 'log-format', LOG_FORMATS),
-      level: readChoice(invocation, 'log-level', LOG_LEVELS) ?? 'info',
-      slowQueryMs: readInteger(invocation, 'slow-query-ms', 0, 3_600_000),
-    },
+    log: { format: readChoice(invocation, 'log-format', LOG_FORMATS), slowQueryMs: SLOW_QUERY_MS },
     accessLog: invocation.isOn('access-log'),
     metricsOpen: invocation.isOn('metrics-open'),
-    endpointFolders: readEndpointFolders(invocation),
-    tokensFile: readTokensPath(invocation),
     corsOrigins: readOrigins(invocation),
     trustedProxies: readTrustedProxies(invocation),
     tls: readTls(invocation),
     environmentKeys: invocation.environmentKeys,
   });
 }
+
+/** Queries that run in parallel, and queries that may wait. */
+const QUERY_CONCURRENCY = 8;
+const QUERY_QUEUE_LENGTH = 256;
 
 export function readStoreOptions(invocation: Invocation): StoreOptions {
   const store = requireText(invocation, 'store');
@@ -449,19 +397,10 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
     dataDirectory: requireText(invocation, 'data'),
     memoryLimit: readSize(invocation, 'memory-limit'),
     acceptLoss: invocation.isOn('accept-loss'),
-    queryConcurrency: readInteger(invocation, 'query-concurrency', 1, 64),
-    queryQueueLength: readInteger(invocation, 'query-queue', 0, 100_000),
+    queryConcurrency: QUERY_CONCURRENCY,
+    queryQueueLength: QUERY_QUEUE_LENGTH,
     queryTimeoutSeconds: readInteger(invocation, 'query-timeout', 1, 3600),
   });
-}
-
-/** The limits of a result of a tool of `dendro mcp`. */
-export function readToolLimits(invocation: Invocation): { maxRows: number; maxBytes: number } {
-  return {
-    maxRows: readInteger(invocation, 'max-rows', 1, 1000),
-    // Clients read messages of up to 10 MB, and a message has the rows twice.
-    maxBytes: readInteger(invocation, 'max-bytes', 1024, 2 * 1024 * 1024),
-  };
 }
 
 const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');

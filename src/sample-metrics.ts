@@ -1,6 +1,6 @@
 // Reads the metrics that are not counted from events (gauges, and some counters) from the components of a running server.
 import { statfs } from 'node:fs/promises';
-import type { ServeConfig } from './config.ts';
+import type { AppConfig } from './config.ts';
 import { LOG_KINDS, type LogKind } from './domain/log-columns.ts';
 import type { ServingDependencies } from './http/route-dependencies.ts';
 import type { SampledValues } from './observe/metrics.ts';
@@ -13,7 +13,7 @@ const NEWEST_RECORDS_INTERVAL_MS = 60_000;
 const NEWEST_RECORDS_TIMEOUT_MS = 1_000;
 
 interface Sources {
-  readonly config: ServeConfig;
+  readonly config: AppConfig;
   readonly version: string;
   /** `lastServing` stays defined while the server stops. */
   readonly state: { readonly status: string; readonly lastServing: ServingDependencies | undefined };

@@ -38,7 +38,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/store.ts',
     'observe',
   ],
+  'limits.ts': [],
   'config.ts': [
+    'limits.ts',
     'type endpoint',
     'observe',
     'store/clickhouse-url.ts',

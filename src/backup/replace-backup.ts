@@ -1,15 +1,32 @@
 // Replaces the directory DIR of a backup by a new backup. The new one is written to DIR.incomplete. When it is complete, DIR is
 // renamed to DIR.previous, DIR.incomplete to DIR, and the previous backup is deleted. So one of DIR and DIR.previous is always a
 // complete backup.
+import type { EventEmitter } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
+import { QUARANTINE_FILES } from '../intake/quarantine.ts';
 import { withFileLock } from '../system/file-lock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
-import { REPORT_FILE } from './backup-report.ts';
-import { BACKUP_ENTRIES } from './data-files.ts';
+import { REPORT_FILE } from './take-backup.ts';
+
+/** What the directory of a backup can have. */
+const BACKUP_ENTRIES: readonly string[] = [
+  ...[
+    'manifest.json',
+    'format.json',
+    'erase.json',
+    'tokens.json',
+    'parts',
+    'spool',
+    'clickhouse',
+    REPORT_FILE,
+  ],
+  ...QUARANTINE_FILES,
+];
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const PROCESS = { signals: process, exit: (code: number) => process.exit(code) };
 
 /**
  * `write` writes the new backup to the directory that it gets. If it throws, the existing backup stays. `onRestored` is called if an
@@ -19,6 +36,7 @@ export async function replaceBackup<T>(
   directory: string,
   write: (incomplete: string) => Promise<T>,
   onRestored: (previous: string) => void,
+  { signals, exit }: { signals: Pick<EventEmitter, 'on' | 'off'>; exit(code: number): void } = PROCESS,
 ): Promise<T> {
   const incomplete = `${directory}.incomplete`;
   prepareParent(directory);
@@ -29,9 +47,9 @@ export async function replaceBackup<T>(
     mkdirSync(incomplete, { mode: 0o700 });
     const removeAndExit = (signal: NodeJS.Signals) => {
       for (const path of [incomplete, `${directory}.lock`]) rmSync(path, { recursive: true, force: true });
-      process.exit(signal === 'SIGINT' ? 130 : 143);
+      exit(signal === 'SIGINT' ? 130 : 143);
     };
-    for (const signal of SIGNALS) process.on(signal, removeAndExit);
+    for (const signal of SIGNALS) signals.on(signal, removeAndExit);
     try {
       const result = await write(incomplete);
       requireReplaceable(directory);
@@ -41,7 +59,7 @@ export async function replaceBackup<T>(
       return result;
     } finally {
       rmSync(incomplete, { recursive: true, force: true });
-      for (const signal of SIGNALS) process.off(signal, removeAndExit);
+      for (const signal of SIGNALS) signals.off(signal, removeAndExit);
     }
   });
 }
@@ -74,7 +92,7 @@ function requireReplaceable(directory: string): void {
     throw new OperatorError(
       `${directory} is neither an empty directory nor a backup; name a backup, or a directory that is empty or does not exist`,
     );
-  const other = entries.find(entry => !BACKUP_ENTRIES.has(entry));
+  const other = entries.find(entry => !BACKUP_ENTRIES.includes(entry));
   if (other !== undefined)
     throw new OperatorError(
       `${directory} has ${other}, which is not part of a backup; if a server has used the directory, name another one`,

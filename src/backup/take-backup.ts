@@ -2,18 +2,32 @@
 // the records that were durable at that moment.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { Quarantine } from '../intake/quarantine.ts';
 import { SpooledCounts, type SpoolSnapshot } from '../intake/spool-snapshot.ts';
 import type { Observe } from '../observe/event.ts';
-import type { Store, StoreSnapshot } from '../store/store.ts';
+import type { Store, StoreName, StoreSnapshot } from '../store/store.ts';
 import { type Clock, MICROS_PER_SECOND } from '../system/clock.ts';
 import { OpenFile } from '../system/open-file.ts';
 import { bufferFile, type TarFile, writeTar } from '../system/tar.ts';
 import { readVersion } from '../system/version.ts';
-import { type BackupReport, countsByKind, formatReport, REPORT_FILE } from './backup-report.ts';
-import { OUTBOX_FILE } from './data-files.ts';
+
+/** The last file of a backup: when and by which version it was taken, and how many records it has. */
+export const REPORT_FILE = 'backup.json';
+
+export interface BackupReport {
+  readonly version: string;
+  /** RFC 3339, UTC. */
+  readonly takenAt: string;
+  readonly store: StoreName;
+  /** Only kinds with records. `stored`: in the store's files. `spooled`: further records, which are in the spool only. */
+  readonly records: Readonly<Partial<Record<LogKind, { readonly stored: number; readonly spooled: number }>>>;
+}
+
+/** The names of the files in the outbox: records that are to be sent to ClickHouse (store/clickhouse/outbox.ts). */
+const OUTBOX_FILE = /^(progress\.json|\w+\.block)$/;
 
 export interface BackupDependencies {
   readonly store: Store;
@@ -100,5 +114,15 @@ async function* listFiles(
   yield* spool.files;
   yield* others;
   const records = countsByKind(store.records, spooled.counts);
-  yield bufferFile(REPORT_FILE, formatReport({ ...report, records }));
+  yield bufferFile(REPORT_FILE, `${JSON.stringify({ ...report, records }, undefined, 2)}\n`);
+}
+
+export function countsByKind(
+  stored: ReadonlyMap<LogKind, number>,
+  spooled: ReadonlyMap<LogKind, number>,
+): BackupReport['records'] {
+  const counts = LOG_KINDS.map(
+    kind => [kind, { stored: stored.get(kind) ?? 0, spooled: spooled.get(kind) ?? 0 }] as const,
+  );
+  return Object.fromEntries(counts.filter(([, { stored, spooled }]) => stored + spooled > 0));
 }

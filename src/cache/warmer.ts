@@ -1,5 +1,5 @@
 // Refreshes cache entries in the background: a few at a time, with low priority, and with a pause after each one, so that
-// all refreshes together use at most a fifth of one query slot (the store has --query-concurrency slots). Entries that are not
+// all refreshes together use at most a fifth of one query slot (the store has 8 slots). Entries that are not
 // refreshed in time expire.
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { CacheEntry, ResultCache } from './result-cache.ts';

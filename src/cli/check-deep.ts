@@ -9,7 +9,8 @@ import { hasOldStore, inspectStoreFiles } from '../store/open-store.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/directory-lock.ts';
 import { readTokenFile } from '../token/token-file.ts';
-import { createProgressBar } from './progress-bar.ts';
+import type { Io } from './io.ts';
+import { createProgressBar } from './terminal.ts';
 
 /** For a data directory with a store that is not converted yet. */
 export const OLD_STORE_LINE =
@@ -21,18 +22,18 @@ interface DeepFindings {
   readonly damages: readonly Damage[];
 }
 
-export async function checkDeep(config: ServeConfig, isJson: boolean): Promise<void> {
+export async function checkDeep(config: ServeConfig, isJson: boolean, io: Io): Promise<void> {
   const { dataDirectory } = config.store;
   if (!existsSync(dataDirectory))
     throw new OperatorError(`there is no data directory ${dataDirectory}; name one with --data`);
   const lock = await lockDirectory(dataDirectory);
   let findings: DeepFindings;
   try {
-    findings = await findDamages(config);
+    findings = await findDamages(config, io);
   } finally {
     lock.release();
   }
-  print(findings, isJson);
+  print(findings, isJson, io);
   const { damages } = findings;
   if (damages.length > 0)
     throw new OperatorError(
@@ -40,9 +41,9 @@ export async function checkDeep(config: ServeConfig, isJson: boolean): Promise<v
     );
 }
 
-async function findDamages(config: ServeConfig): Promise<DeepFindings> {
+async function findDamages(config: ServeConfig, { stderr }: Io): Promise<DeepFindings> {
   const { store, storeName, tokensFile } = config;
-  const bar = createProgressBar('check', process.stderr);
+  const bar = createProgressBar('check', stderr);
   try {
     const stored = await inspectStoreFiles(storeName, {
       ...store,
@@ -84,16 +85,16 @@ function findReadDamage(file: string, read: () => void): Damage[] {
   }
 }
 
-function print({ isOldStore, records, damages }: DeepFindings, isJson: boolean): void {
+function print({ isOldStore, records, damages }: DeepFindings, isJson: boolean, { stdout }: Io): void {
   if (isJson) {
     const findings = { records, damages, store_of_earlier_release: isOldStore };
-    process.stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
+    stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
     return;
   }
-  if (isOldStore) process.stdout.write(`${OLD_STORE_LINE}\n`);
-  for (const damage of damages) process.stdout.write(`${formatDamage(damage)}\n`);
+  if (isOldStore) stdout.write(`${OLD_STORE_LINE}\n`);
+  for (const damage of damages) stdout.write(`${formatDamage(damage)}\n`);
   const { stored, spooled, quarantined } = records;
-  process.stdout.write(
+  stdout.write(
     `read ${stored} stored, ${spooled} spooled and ${quarantined} quarantined records${damages.length === 0 ? '; no damage found' : ''}\n`,
   );
 }

@@ -1,5 +1,6 @@
 // dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it then compares
 // the results of the embedded store and ClickHouse. With --deep it only reads all records (check-deep.ts).
+import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { findListenerProblems } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
@@ -8,49 +9,43 @@ import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
 import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
-import { replaySpool } from '../intake/applier.ts';
-import { logTo } from '../observe/log.ts';
-import {
-  checkStoreFiles,
-  hasOldStore,
-  openStore,
-  type StoreOptions,
-  storeNameOf,
-} from '../store/open-store.ts';
+import { checkStoreFiles, hasOldStore, hasStoreFiles, openStore } from '../store/open-store.ts';
+import type { StoreName } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { findLockOwner } from '../system/directory-lock.ts';
 import { checkWritable, describeFileError } from '../system/file-access.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { checkDeep, OLD_STORE_LINE } from './check-deep.ts';
-import { requireEmbeddedStore } from './embedded-store.ts';
-import { openLoggedStore } from './open-logged-store.ts';
+import type { Io } from './io.ts';
+import { openLocal } from './target.ts';
 import { withTemporaryDirectory } from './temporary-directory.ts';
 
 /** More of them do not help to find the cause. */
 const MAX_DIFFERENCES_SHOWN = 10;
 
-export async function check(invocation: Invocation): Promise<void> {
+export async function check(invocation: Invocation, io: Io): Promise<void> {
   const config = readServeConfig(invocation);
   checkParityFlags(invocation, config);
   const isJson = invocation.isOn('json');
-  if (invocation.isOn('deep')) return checkDeep(config, isJson);
+  if (invocation.isOn('deep')) return checkDeep(config, isJson, io);
   const findings = await findProblems(config);
   const hasProblems = findings.problems.length > 0;
   const isParity = invocation.isOn('parity');
   // Standard output gets one JSON document: if checkParity runs, it prints that document.
-  if (isJson && (hasProblems || !isParity)) printFindings(findings);
+  if (isJson && (hasProblems || !isParity)) printFindings(findings, io);
   if (hasProblems) throw toOneError(findings.problems);
-  if (isParity) return checkParity(invocation, config);
+  if (isParity) return checkParity(invocation, config, io);
   if (isJson) return;
-  for (const { name, id } of findings.endpoints) process.stdout.write(`${name}  ${id}\n`);
-  for (const damage of findings.repairable) process.stdout.write(`${formatDamage(damage)}\n`);
-  if (findings.isOldStore) process.stdout.write(`${OLD_STORE_LINE}\n`);
+  const { stdout } = io;
+  for (const { name, id } of findings.endpoints) stdout.write(`${name}  ${id}\n`);
+  for (const damage of findings.repairable) stdout.write(`${formatDamage(damage)}\n`);
+  if (findings.isOldStore) stdout.write(`${OLD_STORE_LINE}\n`);
   if (findings.serverPid !== undefined)
-    process.stdout.write(
+    stdout.write(
       `the data directory is in use by PID ${findings.serverPid}, so its store was not checked, and ports in use were assumed to belong to that process\n`,
     );
-  process.stdout.write(`${findings.endpoints.length} endpoints, no problems found\n`);
+  stdout.write(`${findings.endpoints.length} endpoints, no problems found\n`);
 }
 
 interface Findings {
@@ -127,7 +122,10 @@ function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
   }
 }
 
-function printFindings({ endpoints, problems, repairable, serverPid, isOldStore }: Findings): void {
+function printFindings(
+  { endpoints, problems, repairable, serverPid, isOldStore }: Findings,
+  { stdout }: Io,
+): void {
   const findings = {
     endpoints,
     problems: problems.map(({ message }) => message),
@@ -135,7 +133,7 @@ function printFindings({ endpoints, problems, repairable, serverPid, isOldStore 
     data_directory_used_by: serverPid ?? null,
     store_of_earlier_release: isOldStore,
   };
-  process.stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
+  stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
 }
 
 function toOneError(problems: readonly Error[]): Error {
@@ -166,30 +164,42 @@ function checkParityFlags(invocation: Invocation, { store }: ServeConfig): void 
     );
 }
 
-async function checkParity(invocation: Invocation, config: ServeConfig): Promise<void> {
-  const projects = invocation.many('project');
-  const { clickhouse: _, ...embedded } = config.store;
-  requireEmbeddedStore(embedded.dataDirectory);
+async function checkParity(invocation: Invocation, config: ServeConfig, io: Io): Promise<void> {
+  const { dataDirectory, clickhouse: _, ...options } = config.store;
+  requireEmbeddedStore(dataDirectory);
+  const catalogOf = (storeName: StoreName) => loadCatalog(config.endpointFolders, storeName);
   await withTemporaryDirectory('dendro-parity-', async directory => {
-    const duckdb = await openComparedStore(config, embedded);
+    const embedded = { ...config, storeName: 'duckdb' as const, store: { ...options, dataDirectory } };
+    const local = await openLocal(embedded, io);
     try {
       // The embedded store uses the directory of --data, so the ClickHouse store gets an empty one.
-      const clickhouse = await openComparedStore(config, { ...config.store, dataDirectory: directory });
-      try {
-        await replaySpool(embedded.dataDirectory, duckdb.store, logTo(process.stdout, process.stderr));
-        await printParity(duckdb, clickhouse, projects, invocation.isOn('json'));
-      } finally {
-        await clickhouse.store.close();
-      }
+      const clickhouse = await openStore({ ...config.store, dataDirectory: directory });
+      await printParity(
+        { store: local.store, catalog: catalogOf('duckdb') },
+        { store: clickhouse, catalog: catalogOf('clickhouse') },
+        invocation.many('project'),
+        invocation.isOn('json'),
+        io,
+      ).finally(() => clickhouse.close());
     } finally {
-      await duckdb.store.close();
+      await local.close();
     }
   });
 }
 
-async function openComparedStore(config: ServeConfig, options: StoreOptions): Promise<ComparedStore> {
-  const catalog = loadCatalog(config.endpointFolders, storeNameOf(options));
-  return { store: await openLoggedStore(options), catalog };
+/** Throws an OperatorError if the directory has no embedded store, or if this user cannot access it. */
+export function requireEmbeddedStore(dataDirectory: string): void {
+  try {
+    statSync(dataDirectory);
+    if (hasStoreFiles('duckdb', dataDirectory)) return;
+  } catch (error) {
+    const systemError = error as NodeJS.ErrnoException;
+    if (systemError.code !== 'ENOENT')
+      throw new OperatorError(
+        `cannot read the embedded store in ${dataDirectory}: ${describeFileError(dataDirectory, systemError)}`,
+      );
+  }
+  throw new OperatorError(`there is no embedded store in ${dataDirectory}`);
 }
 
 async function printParity(
@@ -197,15 +207,16 @@ async function printParity(
   clickhouse: ComparedStore,
   projects: readonly string[],
   isJson: boolean,
+  { stdout }: Io,
 ): Promise<void> {
   const { queries, rows, differences } = await compareStores(duckdb, clickhouse, projects, systemClock());
-  if (isJson) process.stdout.write(`${JSON.stringify({ queries, rows, differences }, undefined, 2)}\n`);
+  if (isJson) stdout.write(`${JSON.stringify({ queries, rows, differences }, undefined, 2)}\n`);
   const shown = isJson ? [] : differences.slice(0, MAX_DIFFERENCES_SHOWN);
   for (const { endpoint, parameters, description } of shown)
-    process.stdout.write(`${endpoint}?${parameters}: ${description}\n`);
+    stdout.write(`${endpoint}?${parameters}: ${description}\n`);
   if (differences.length > 0)
     throw new OperatorError(
       `${differences.length} of ${queries} results differ between duckdb and clickhouse`,
     );
-  if (!isJson) process.stdout.write(`${queries} results, ${rows} rows: duckdb and clickhouse agree\n`);
+  if (!isJson) stdout.write(`${queries} results, ${rows} rows: duckdb and clickhouse agree\n`);
 }

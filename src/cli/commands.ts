@@ -1,8 +1,9 @@
 // The commands and their flags. The code of a command is loaded only when it runs.
 import type { FlagName, Invocation, ListenerName } from '../config.ts';
-import { rejectArguments } from './reject-arguments.ts';
+import type { Io } from './io.ts';
 
-type RunCommand = (invocation: Invocation) => Promise<void>;
+/** Returns the exit code if it is not 0. */
+type RunCommand = (invocation: Invocation, io: Io) => Promise<unknown>;
 
 export interface Command {
   readonly name: string;
@@ -31,21 +32,10 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'retention-days',
   'max-disk',
   'query-timeout',
-  'query-concurrency',
-  'query-queue',
   'memory-limit',
   'accept-loss',
   'cache-bytes',
-  'response-bytes',
-  'unsent-bytes',
-  'min-download-rate',
-  'warm-concurrency',
-  'intake-queue-bytes',
-  'idempotency-bytes',
-  'min-upload-rate',
   'log-format',
-  'log-level',
-  'slow-query-ms',
   'access-log',
   'metrics-open',
   'cors-origin',
@@ -65,7 +55,7 @@ export const commands: readonly Command[] = [
       'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080',
       'dendro serve --packs explore',
     ],
-    load: async () => withoutArguments((await import('./serve.ts')).serve),
+    load: async () => (await import('./serve.ts')).serve,
   },
   {
     name: 'ingest',
@@ -92,7 +82,6 @@ export const commands: readonly Command[] = [
       'explain',
       'json',
       'csv',
-      'csv-raw',
       'url',
       'token',
       'endpoints',
@@ -113,16 +102,16 @@ export const commands: readonly Command[] = [
       'Print TypeScript that adds the custom endpoints of a running server to the types of dendro/client.',
     flags: ['url', 'token'],
     examples: ['dendro types --url http://127.0.0.1:4000 > dendro-endpoints.d.ts'],
-    load: async () => withoutArguments((await import('./types.ts')).types),
+    load: async () => (await import('./types.ts')).types,
   },
   {
     name: 'mcp',
     usage: '',
     summary:
       'Serve the endpoints of a running server as tools to a client of the Model Context Protocol, over standard input and output.',
-    flags: ['url', 'token', 'max-rows', 'max-bytes'],
+    flags: ['url', 'token'],
     examples: ['DENDRO_TOKEN=… dendro mcp --url http://127.0.0.1:4000'],
-    load: async () => withoutArguments((await import('./mcp.ts')).mcp),
+    load: async () => (await import('./mcp.ts')).mcp,
   },
   {
     name: 'token',
@@ -160,7 +149,7 @@ export const commands: readonly Command[] = [
       'dendro erase --project abc --url http://127.0.0.1:4001',
       'dendro erase --project abc --before 2026-11-01 --yes --data /var/lib/dendro',
     ],
-    load: async () => withoutArguments((await import('./erase.ts')).erase),
+    load: async () => (await import('./erase.ts')).erase,
   },
   {
     name: 'demo',
@@ -169,7 +158,7 @@ export const commands: readonly Command[] = [
       'Serve a temporary store with a synthetic platform and live traffic, and print the address of its console.',
     flags: ['host', 'port', 'internal-host', 'internal-port', 'endpoints', 'memory-limit'],
     examples: ['dendro demo', 'dendro demo --port 8080'],
-    load: async () => withoutArguments((await import('./demo.ts')).demo),
+    load: async () => (await import('./demo.ts')).demo,
   },
   {
     name: 'check',
@@ -182,7 +171,7 @@ export const commands: readonly Command[] = [
       'dendro check --deep --data ./data',
       "DENDRO_STORE='clickhouse://…' dendro check --parity --project acme",
     ],
-    load: async () => withoutArguments((await import('./check.ts')).check),
+    load: async () => (await import('./check.ts')).check,
   },
   {
     name: 'endpoint',
@@ -216,7 +205,7 @@ export const commands: readonly Command[] = [
       'Load a copy of the records of an embedded store into ClickHouse and verify the copy. Resumes if interrupted.',
     flags: ['from', 'to', 'memory-limit', 'accept-loss'],
     examples: ["DENDRO_TO='clickhouse://…' dendro migrate --from duckdb:./data"],
-    load: async () => withoutArguments((await import('./migrate.ts')).migrate),
+    load: async () => (await import('./migrate.ts')).migrate,
   },
   {
     name: 'schema',
@@ -231,11 +220,3 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./schema.ts')).schema,
   },
 ];
-
-/** For a command that accepts flags only. */
-function withoutArguments(run: RunCommand): RunCommand {
-  return invocation => {
-    rejectArguments(invocation.positionals);
-    return run(invocation);
-  };
-}

@@ -10,16 +10,17 @@ import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
 import { systemTimer } from '../system/timer.ts';
+import type { Io } from './io.ts';
 import { closeWithinLimit, waitForStopSignal } from './serve.ts';
 import { withTemporaryDirectory } from './temporary-directory.ts';
 
-export async function demo(invocation: Invocation): Promise<void> {
-  const stopSignal = waitForStopSignal();
+export async function demo(invocation: Invocation, io: Io): Promise<void> {
+  const stopSignal = waitForStopSignal(io);
   await withTemporaryDirectory('dendro-demo-', async dataDirectory => {
     const config = readServeConfig(withTemporaryStore(invocation, dataDirectory));
     const random = new Random(Number(systemClock() % 2n ** 32n));
-    const historyEndMs = await createHistory(config, random);
-    await serveDemo(config, historyEndMs, random, stopSignal);
+    const historyEndMs = await createHistory(config, random, io);
+    await serveDemo(config, historyEndMs, random, stopSignal, io);
   });
 }
 
@@ -38,13 +39,13 @@ function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invo
 }
 
 /** Returns the end of the history in Unix milliseconds. */
-async function createHistory(config: ServeConfig, random: Random): Promise<number> {
-  process.stderr.write('creating seven days of history\n');
+async function createHistory(config: ServeConfig, random: Random, { stderr }: Io): Promise<number> {
+  stderr.write('creating seven days of history\n');
   const store = await openStore(config.store);
   try {
     const endMs = Number(systemClock() / 1000n);
     const count = await fillHistory(store, { endMs, scale: 1, random });
-    process.stderr.write(`created ${count} records\n`);
+    stderr.write(`created ${count} records\n`);
     return endMs;
   } finally {
     await store.close();
@@ -56,8 +57,9 @@ async function serveDemo(
   historyEndMs: number,
   random: Random,
   stopSignal: Promise<string>,
+  io: Io,
 ): Promise<void> {
-  const observe = logTo(process.stdout, process.stderr);
+  const observe = logTo(io.stdout, io.stderr);
   let token = '';
   const app = await startApp(config, observe, {
     showFirstToken({ secret }) {
@@ -74,12 +76,12 @@ async function serveDemo(
   traffic.start();
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
-  process.stdout.write(describeDemo(app.publicUrl, token));
+  io.stdout.write(describeDemo(app.publicUrl, token));
   try {
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeFailed]) });
   } finally {
     await traffic.stop();
-    await closeWithinLimit(app, observe);
+    await closeWithinLimit(app, observe, io);
   }
   observe({ type: 'stopped' });
 }

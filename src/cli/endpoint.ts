@@ -10,23 +10,24 @@ import { ENDPOINT_NAME } from '../endpoint/definition.ts';
 import { describeFileError } from '../system/file-access.ts';
 import { type ExampleOutcome, runExamples } from './endpoint-examples.ts';
 import { createEndpointFiles } from './endpoint-template.ts';
+import type { Io } from './io.ts';
 import { escapeLinesForTerminal } from './terminal.ts';
 
 const ACTIONS = { new: createFolder, test: testEndpoints };
 
-export async function endpoint(invocation: Invocation): Promise<void> {
+export async function endpoint(invocation: Invocation, io: Io): Promise<void> {
   const [action, ...names] = invocation.positionals;
   if (action === undefined) throw new UsageError('an action is required: dendro endpoint new or test');
   if (!isAction(action))
     throw new UsageError(`unknown action ${action}; ${suggest(action, Object.keys(ACTIONS), 'actions')}`);
-  return ACTIONS[action](invocation, names);
+  return ACTIONS[action](invocation, names, io);
 }
 
 function isAction(text: string): text is keyof typeof ACTIONS {
   return Object.hasOwn(ACTIONS, text);
 }
 
-async function createFolder(invocation: Invocation, names: readonly string[]): Promise<void> {
+async function createFolder(invocation: Invocation, names: readonly string[], { stdout }: Io): Promise<void> {
   const [name, ...others] = names;
   if (name === undefined || others.length > 0)
     throw new UsageError('give exactly one name, such as: dendro endpoint new errors.by-path');
@@ -45,25 +46,29 @@ async function createFolder(invocation: Invocation, names: readonly string[]): P
   } catch (error) {
     throw new OperatorError(`cannot create ${folder}: ${describeFileError(folder, error as Error)}`);
   }
-  process.stdout.write(
+  stdout.write(
     `created ${folder}\nNext: edit its files, then run dendro endpoint test --endpoints ${parent}\n`,
   );
 }
 
-async function testEndpoints(invocation: Invocation, names: readonly string[]): Promise<void> {
+async function testEndpoints(
+  invocation: Invocation,
+  names: readonly string[],
+  { stdout }: Io,
+): Promise<void> {
   requireText(invocation, 'endpoints');
   const endpoints = chooseEndpoints(loadCatalog(readEndpointFolders(invocation), 'duckdb').endpoints, names);
   let [passed, failed] = [0, 0];
   for (const chosen of endpoints) {
     const { name, examples } = chosen.definition;
-    if (examples.length === 0) process.stdout.write(`${name}: no examples\n`);
+    if (examples.length === 0) stdout.write(`${name}: no examples\n`);
     for await (const outcome of runExamples(chosen, readStoreOptions(invocation))) {
-      process.stdout.write(escapeLinesForTerminal(describeOutcome(name, outcome)));
+      stdout.write(escapeLinesForTerminal(describeOutcome(name, outcome)));
       if (outcome.problem === undefined) passed++;
       else failed++;
     }
   }
-  process.stdout.write(`${passed} passed, ${failed} failed\n`);
+  stdout.write(`${passed} passed, ${failed} failed\n`);
   if (failed > 0) throw new OperatorError(`${failed} of ${passed + failed} examples failed`);
 }
 

@@ -1,9 +1,9 @@
-// dendro ingest: loads log files into a store (--data, --store), or with --url into a running server.
+// dendro ingest: loads log files into the store of a data directory, or into a running server.
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
-import { type Invocation, nameOf, readRetentionDays, readStoreOptions } from '../config.ts';
+import { type Invocation, nameOf, readAppConfig } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
 import { UsageError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
@@ -16,32 +16,34 @@ import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import type { EarlierLoad } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { describeEarlierLoad, IngestSummary } from './ingest-summary.ts';
-import { type IngestTarget, type KindChunk, ServerTarget, StoreTarget } from './ingest-targets.ts';
-import { openLoggedStore } from './open-logged-store.ts';
-import { createProgressBar } from './progress-bar.ts';
-import { readRunningServer } from './running-server.ts';
+import { type KindChunk, type LoadFile, loadIntoServer, loadIntoStore } from './ingest-targets.ts';
+import type { Io } from './io.ts';
+import { findServer, openLocal } from './target.ts';
+import { createProgressBar } from './terminal.ts';
 
-export async function ingest(invocation: Invocation): Promise<void> {
+export async function ingest(invocation: Invocation, io: Io): Promise<number> {
   const files = invocation.positionals;
   if (files.length === 0) throw new UsageError('name at least one file to load, or - for standard input');
   const kind = readKind(invocation);
   const again = invocation.isOn('again');
-  const target = await openTarget(invocation);
+  const { load, findLoads, close } = await openTarget(invocation, io);
+  let exitCode = 0;
   try {
     for (const file of files) {
       const summary = new IngestSummary();
       const earlierLoad =
-        (again ? undefined : await findEarlierLoad(file, kind, target)) ??
-        (await loadFile(file, { kind, again, target, summary }));
+        (again ? undefined : await findEarlierLoad(file, kind, findLoads)) ??
+        (await loadFile(file, { kind, again, load, summary, io }));
       const name = file === '-' ? 'standard input' : file;
-      process.stdout.write(
+      io.stdout.write(
         earlierLoad === undefined ? summary.describe(name) : describeEarlierLoad(name, earlierLoad),
       );
-      if (earlierLoad === undefined && summary.acceptedNone) process.exitCode = 1;
+      if (earlierLoad === undefined && summary.acceptedNone) exitCode = 1;
     }
   } finally {
-    await target.close();
+    await close();
   }
+  return exitCode;
 }
 
 /** Undefined without --source: then every line must be a quarantined record, which contains its source. */
@@ -56,16 +58,31 @@ function readKind(invocation: Invocation): LogKind | undefined {
   return kind;
 }
 
-async function openTarget(invocation: Invocation): Promise<IngestTarget> {
-  const server = readRunningServer(invocation);
-  if (server !== undefined) return new ServerTarget(server);
-  const options = readStoreOptions(invocation);
-  const retentionDays = readRetentionDays(invocation);
+/** Returns the earlier loads with this `LoadIdentity.source` and file size. */
+type FindLoads = (source: string, fileBytes: number) => Promise<readonly EarlierLoad[]>;
+
+interface IngestTarget {
+  readonly load: LoadFile;
+  readonly findLoads: FindLoads;
+  close(): Promise<void>;
+}
+
+async function openTarget(invocation: Invocation, io: Io): Promise<IngestTarget> {
+  const server = findServer(invocation);
+  // A server remembers requests for 10 minutes, but no files.
+  if (server !== undefined)
+    return { load: loadIntoServer(server, io), findLoads: async () => [], close: server.close };
+  const config = readAppConfig(invocation);
   const cores = availableParallelism();
-  const parser = new BodyParserPool(cores);
+  const bodyParser = new BodyParserPool(cores);
   // The parser threads keep the cores busy; with as many engine threads as cores, a load took a quarter longer.
-  const store = await openLoggedStore({ ...options, threads: Math.ceil(cores / 2) });
-  return new StoreTarget(store, parser, retentionDays, systemClock);
+  const store = { ...config.store, threads: Math.ceil(cores / 2) };
+  const target = await openLocal({ ...config, store }, io, { bodyParser });
+  return {
+    load: loadIntoStore(target.store, bodyParser, config.retentionDays),
+    findLoads: async (source, bytes) => (await target.store.findLoadsOfSize?.(source, bytes)) ?? [],
+    close: target.close,
+  };
 }
 
 /** What the store saves as the source of a load: the log kind, or `quarantine` for a file whose records can have several. */
@@ -79,11 +96,11 @@ const sourceOf = (kind: LogKind | undefined) => kind ?? 'quarantine';
 async function findEarlierLoad(
   file: string,
   kind: LogKind | undefined,
-  target: IngestTarget,
+  findLoads: FindLoads,
 ): Promise<EarlierLoad | undefined> {
   const stats = file === '-' ? undefined : await stat(file).catch(() => undefined);
   if (stats?.isFile() !== true) return undefined; // loadFile reports a file that does not exist
-  const loads = await target.findLoadsOfSize(sourceOf(kind), stats.size);
+  const loads = await findLoads(sourceOf(kind), stats.size);
   if (loads.length === 0) return undefined;
   const digest = await digestLogFile(file).catch(() => '');
   return loads.find(load => load.digest === digest);
@@ -92,16 +109,17 @@ async function findEarlierLoad(
 interface LoadOptions {
   readonly kind: LogKind | undefined;
   readonly again: boolean;
-  readonly target: IngestTarget;
+  readonly load: LoadFile;
   readonly summary: IngestSummary;
+  readonly io: Io;
 }
 
 /** If the target remembers an earlier load of the same content, loads nothing and returns that load. */
 async function loadFile(
   file: string,
-  { kind, again, target, summary }: LoadOptions,
+  { kind, again, load, summary, io }: LoadOptions,
 ): Promise<EarlierLoad | undefined> {
-  const bar = createProgressBar(basename(file), process.stderr);
+  const bar = createProgressBar(basename(file), io.stderr);
   const hash = createHash('sha256');
   let fileBytes = 0;
   const onProgress = ({ bytesRead, totalBytes }: ReadProgress) => {
@@ -110,9 +128,13 @@ async function loadFile(
   };
   const identify = () => ({ source: sourceOf(kind), digest: hash.digest('hex'), fileBytes });
   try {
-    const chunks = readLogFile(file, { onProgress, onContent: bytes => hash.update(bytes) });
+    const chunks = readLogFile(file, {
+      onProgress,
+      onContent: bytes => hash.update(bytes),
+      standardInput: io.stdin,
+    });
     const kindChunks = kind === undefined ? readQuarantined(chunks) : withKind(chunks, kind);
-    return await target.load(kindChunks, summary, { identify, again, nowMicros: systemClock() });
+    return await load(kindChunks, summary, { identify, again, nowMicros: systemClock() });
   } finally {
     bar.clear();
   }

@@ -1,51 +1,64 @@
-// dendro query: runs an endpoint on a store (--data, --store), or with --url on a running server, and prints its rows. With
-// --explain, it prints how many records remain after each condition of the query instead.
+// dendro query: runs an endpoint and prints its rows. With --explain, it prints how many records remain after each condition of the
+// query instead.
 
-import { type Invocation, nameOf, readEndpointFolders, readOneOf, readStoreOptions } from '../config.ts';
+import { type Invocation, nameOf, readAppConfig, readEndpointFolders, readOneOf } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
-import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
-import { checkCatalog, type Endpoint, loadCatalog } from '../endpoint/catalog.ts';
-import { encodeRows, formatCells, type ResultFormat } from '../endpoint/encode-rows.ts';
-import { type Explanation, explainEndpoint } from '../endpoint/explain.ts';
-import { readIsoTimestamps } from '../endpoint/parameters.ts';
-import { runEndpoint } from '../endpoint/run-endpoint.ts';
-import { type ValidatedRequest, validateParameters } from '../endpoint/validated-requests.ts';
-import { replaySpool } from '../intake/applier.ts';
+import { OperatorError, UsageError } from '../domain/errors.ts';
+import type { Explanation } from '../endpoint/explain.ts';
 import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.ts';
-import { logTo } from '../observe/log.ts';
-import { storeNameOf } from '../store/open-store.ts';
-import type { Store } from '../store/store.ts';
-import { systemClock } from '../system/clock.ts';
-import { formatExplanation } from './explanation.ts';
-import { openLoggedStore } from './open-logged-store.ts';
-import { createResponseError, type RunningServer, readRunningServer } from './running-server.ts';
-import { type RetryPolicy, type ServerResponse, sendRequest } from './send-request.ts';
-import { checkListener, listEndpoints } from './server-catalog.ts';
-import { formatTable } from './table.ts';
-import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
+import type { Io } from './io.ts';
+import {
+  type CompleteResponse,
+  checkListener,
+  createResponseError,
+  findServer,
+  listEndpoints,
+  openLocal,
+  type RetryPolicy,
+  sendRequest,
+  type Target,
+} from './target.ts';
+import { escapeForTerminal, escapeLinesForTerminal, formatTable } from './terminal.ts';
 
-export async function query(invocation: Invocation): Promise<void> {
-  const [name, ...others] = invocation.positionals;
-  if (name === undefined || others.length > 0)
-    throw new UsageError('name exactly one endpoint, such as: dendro query logs.all --project abc');
-  const parameters = readParameters(invocation);
-  const format = readFormat(invocation);
-  const server = readRunningServer(invocation);
-  const pendingOutput = invocation.isOn('explain')
-    ? explain(invocation, server, name, parameters, format)
-    : server === undefined
-      ? queryStore(invocation, name, parameters, format)
-      : queryServer(server, name, parameters, format);
-  const output = await pendingOutput.catch((error: unknown) => {
-    // A wrong parameter is wrong usage, which has an exit code of its own (main.ts).
-    throw error instanceof DendroError && error.param !== undefined ? new UsageError(error.message) : error;
+/** What the user asks for. */
+interface Query {
+  readonly endpoint: string;
+  readonly parameters: URLSearchParams;
+  /** Undefined means a table. */
+  readonly format: 'json' | 'csv' | undefined;
+}
+
+export async function query(invocation: Invocation, io: Io): Promise<void> {
+  const asked = readQuery(invocation);
+  const server = findServer(invocation);
+  const config = () => ({
+    ...readAppConfig(invocation),
+    endpointFolders: readEndpointFolders(invocation),
   });
-  // Only a terminal gets escaped text. A file or another program gets the output unchanged.
-  process.stdout.write(process.stdout.isTTY ? escapeLinesForTerminal(output.toString()) : output);
-  if (output.length > 0 && output.at(-1) !== LINE_FEED) process.stdout.write('\n');
+  const target = server ?? (await openLocal(config(), io, { checksEndpoints: true }));
+  try {
+    const output = await (invocation.isOn('explain') ? explain : runQuery)(target, asked, io);
+    // Only a terminal gets escaped text. A file or another program gets the output unchanged.
+    io.stdout.write(io.stdout.isTTY ? escapeLinesForTerminal(output.toString()) : output);
+    if (output.length > 0 && output.at(-1) !== LINE_FEED) io.stdout.write('\n');
+  } finally {
+    await target.close();
+  }
 }
 
 const LINE_FEED = 0x0a;
+
+function readQuery(invocation: Invocation): Query {
+  const [endpoint, ...others] = invocation.positionals;
+  if (endpoint === undefined || others.length > 0)
+    throw new UsageError('name exactly one endpoint, such as: dendro query logs.all --project abc');
+  const format = readOneOf(invocation, ['json', 'csv']);
+  if (format === 'csv' && invocation.isOn('explain'))
+    throw new UsageError(
+      `${nameOf(invocation, 'explain')} and ${nameOf(invocation, format)} exclude each other; allowed: --json`,
+    );
+  return { endpoint, parameters: readParameters(invocation), format };
+}
 
 function readParameters(invocation: Invocation): URLSearchParams {
   const parameters = new URLSearchParams();
@@ -56,100 +69,23 @@ function readParameters(invocation: Invocation): URLSearchParams {
     if (separator < 1) throw new UsageError(`${nameOf(invocation, 'param')} ${pair} is not NAME=VALUE`);
     parameters.append(pair.slice(0, separator), pair.slice(separator + 1));
   }
-  if (parameters.has('format'))
-    throw new UsageError('format is not a parameter here; use --json, --csv or --csv-raw');
+  if (parameters.has('format')) throw new UsageError('format is not a parameter here; use --json or --csv');
   return parameters;
 }
 
-/** Undefined means a table. */
-function readFormat(invocation: Invocation): ResultFormat | undefined {
-  return readOneOf(invocation, ['json', 'csv', 'csv-raw']);
-}
-
-function queryStore(
-  invocation: Invocation,
-  name: string,
-  parameters: URLSearchParams,
-  format: ResultFormat | undefined,
-): Promise<Buffer> {
-  return useStore(invocation, name, parameters, async (store, endpoint, validated) => {
-    const timeLimitMs = readStoreOptions(invocation).queryTimeoutSeconds * 1000;
-    const { result } = await runEndpoint({ store, clock: systemClock, timeLimitMs }, endpoint, validated);
-    reportClipped(result.notes.clipped.join(', '), result.nextCursor);
-    const { rows } = result;
-    const { columns } = endpoint.query;
-    const isoTimestamps = readIsoTimestamps(parameters);
-    if (format !== undefined) return (await encodeRows(columns, rows, { format, isoTimestamps })).body;
-    const table = formatTable(
-      columns.map(column => column.name),
-      rows.map(row => formatCells(columns, row, true)),
-      column => ['integer', 'number'].includes(columns[column]?.type ?? ''),
-    );
-    return Buffer.from(table);
-  });
-}
-
-/** Finds the endpoint, validates the parameters and opens the store. Passes all three to `use`, then closes the store. */
-async function useStore<T>(
-  invocation: Invocation,
-  name: string,
-  parameters: URLSearchParams,
-  use: (store: Store, endpoint: Endpoint, validated: ValidatedRequest) => Promise<T>,
-): Promise<T> {
-  const options = readStoreOptions(invocation);
-  const catalog = loadCatalog(readEndpointFolders(invocation), storeNameOf(options));
-  const endpoint = catalog.find(name);
-  if (endpoint === undefined)
-    throw new UsageError(
-      `there is no endpoint ${name}; ${suggest(
-        name,
-        catalog.endpoints.map(e => e.definition.name),
-        'available',
-      )}`,
-    );
-  const { definition } = endpoint;
-  checkParameterNames(definition.name, Object.keys(definition.parameters), parameters);
-  readIsoTimestamps(parameters); // throws for a wrong value
-  const validated = validateParameters(definition, parameters);
-  const store = await openLoggedStore(options);
-  try {
-    await checkCatalog(catalog, store);
-    await replaySpool(options.dataDirectory, store, logTo(process.stdout, process.stderr));
-    return await use(store, endpoint, validated);
-  } finally {
-    await store.close();
-  }
-}
-
-/**
- * Throws a UsageError for a parameter that the endpoint does not have. The API ignores such a parameter; in a command it is
- * probably a typo. Every endpoint has `timestamps`, which no definition declares.
- */
-function checkParameterNames(endpoint: string, known: readonly string[], parameters: URLSearchParams): void {
-  for (const name of parameters.keys())
-    if (!known.includes(name) && name !== 'timestamps')
-      throw new UsageError(
-        `endpoint ${endpoint} has no parameter ${name}; ${suggest(name, known, 'its parameters')}`,
-      );
-}
-
-/** Someone waits for the rows, so a server that does not exist is reported at once. */
-const RETRY_POLICY: RetryPolicy = { maxAttempts: 5, retryUnreachable: false };
-
-async function queryServer(
-  server: RunningServer,
-  name: string,
-  parameters: URLSearchParams,
-  format: ResultFormat | undefined,
-): Promise<Buffer> {
-  const contentType = format === 'csv' || format === 'csv-raw' ? 'text/csv' : 'application/json';
-  const sentParameters = new URLSearchParams(parameters);
-  if (format === 'csv-raw') sentParameters.append('format', format); // Accept cannot select it
+async function runQuery(target: Target, asked: Query, io: Io): Promise<Buffer> {
+  const { endpoint, format } = asked;
+  const parameters = new URLSearchParams(asked.parameters);
   // A table is for people, who can read ISO 8601.
-  if (format === undefined && !sentParameters.has('timestamps')) sentParameters.append('timestamps', 'iso');
-  const path = `/api/endpoints/query/${encodeURIComponent(name)}?${sentParameters}`;
-  const { headers, body } = await getFromServer(server, path, contentType, { name, parameters });
-  reportClipped(headers.get('dendro-clipped') ?? '', headers.get('dendro-next-cursor') ?? undefined);
+  if (format === undefined && !parameters.has('timestamps')) parameters.append('timestamps', 'iso');
+  const path = `/api/endpoints/query/${encodeURIComponent(endpoint)}?${parameters}`;
+  const { headers, body } = await get(
+    target,
+    path,
+    format === 'csv' ? 'text/csv' : 'application/json',
+    asked,
+  );
+  reportClipped(headers, io);
   if (format !== undefined) return body;
   const { result } = parseExactJson(body.toString()) as { result: Record<string, unknown>[] };
   const columns = Object.keys(result[0] ?? {});
@@ -161,84 +97,65 @@ async function queryServer(
   return Buffer.from(table);
 }
 
-/** `call` has the endpoint and the parameters as the user wrote them, to find misspelled names. */
-async function getFromServer(
-  server: RunningServer,
+async function explain(target: Target, asked: Query): Promise<Buffer> {
+  const path = `/api/endpoints/explain/${encodeURIComponent(asked.endpoint)}?${asked.parameters}`;
+  const { body } = await get(target, path, 'application/json', asked);
+  if (asked.format === 'json') return body;
+  return Buffer.from(formatExplanation((JSON.parse(body.toString()) as { result: Explanation }).result));
+}
+
+/** Someone waits for the rows, so a server that does not exist is reported at once. */
+const RETRY_POLICY: RetryPolicy = { maxAttempts: 5, retryUnreachable: false };
+
+async function get(
+  target: Target,
   path: string,
   contentType: string,
-  call: { readonly name: string; readonly parameters: URLSearchParams },
-): Promise<ServerResponse> {
-  const { url } = server;
-  const response = await sendRequest(server, path, { headers: { Accept: contentType } }, RETRY_POLICY);
+  asked: Query,
+): Promise<CompleteResponse> {
+  const response = await sendRequest(target, path, { headers: { Accept: contentType } }, RETRY_POLICY);
   const { status, body } = response;
-  await checkCall(server, call.name, call.parameters, status);
-  if (status !== 200) throw createResponseError(url, status, body.toString());
+  await checkNames(target, asked, status);
+  if (status !== 200) throw createResponseError(target, status, body.toString());
   if (!response.headers.get('content-type')?.startsWith(contentType))
-    throw new OperatorError(`${url} did not return ${contentType}; is it the public listener of Dendro?`);
+    throw new OperatorError(
+      `${target.url} did not return ${contentType}; is it the public listener of Dendro?`,
+    );
   return response;
 }
 
-async function explain(
-  invocation: Invocation,
-  server: RunningServer | undefined,
-  name: string,
-  parameters: URLSearchParams,
-  format: ResultFormat | undefined,
-): Promise<Buffer> {
-  if (format === 'csv' || format === 'csv-raw')
-    throw new UsageError(
-      `${nameOf(invocation, 'explain')} and ${nameOf(invocation, format)} exclude each other; allowed: --json`,
-    );
-  const result =
-    server === undefined
-      ? await useStore(invocation, name, parameters, (store, endpoint, validated) =>
-          explainEndpoint({ store, clock: systemClock }, endpoint, validated),
-        )
-      : await fetchExplanation(server, name, parameters);
-  return Buffer.from(format === 'json' ? JSON.stringify({ result }) : formatExplanation(result));
-}
-
-async function fetchExplanation(
-  server: RunningServer,
-  name: string,
-  parameters: URLSearchParams,
-): Promise<Explanation> {
-  const path = `/api/endpoints/explain/${encodeURIComponent(name)}?${parameters}`;
-  const { body } = await getFromServer(server, path, 'application/json', { name, parameters });
-  return (JSON.parse(body.toString()) as { result: Explanation }).result;
-}
-
 /**
- * Throws a UsageError if the URL is that of the wrong listener, or the name of the endpoint or of a parameter is wrong. Also
- * checks the names after a status of 200, because the server ignores unknown parameters. Asks the server for its endpoints only
- * after the query, so that a token with a low rate limit can still run the query.
+ * Throws a UsageError if the URL is that of the wrong listener, or the name of the endpoint or of a parameter is wrong. The API
+ * ignores unknown parameters, so this checks their names after a status of 200 too: in a command, an unknown one is probably a
+ * typo. Asks for the endpoints only after the query, so that a token with a low rate limit can still run the query.
  */
-async function checkCall(
-  server: RunningServer,
-  name: string,
-  parameters: URLSearchParams,
-  status: number,
-): Promise<void> {
-  if (status === 404) await checkListener(server, 'public');
+async function checkNames(target: Target, { endpoint, parameters }: Query, status: number): Promise<void> {
+  if (status === 404) await checkListener(target, 'public');
   const mayHaveUnknownParameter = parameters.size > 0 && (status === 200 || status === 400);
   if (status !== 404 && !mayHaveUnknownParameter) return;
-  const endpoints = await listEndpoints(server).catch(() => undefined);
-  if (endpoints === undefined) return;
-  const endpoint = endpoints.find(({ id, name: known }) => known === name || id === name.toLowerCase());
-  if (endpoint !== undefined)
-    checkParameterNames(
-      endpoint.name,
-      endpoint.parameters.map(parameter => parameter.name),
-      parameters,
-    );
-  else if (status === 404)
-    throw new UsageError(
-      `${server.url} has no endpoint ${name}; ${suggest(
-        name,
-        endpoints.map(known => known.name),
-        'available',
-      )}`,
-    );
+  const endpoints = await listEndpoints(target, { maxAttempts: 1, retryUnreachable: false }).catch(() => []);
+  const found = endpoints.find(({ id, name }) => name === endpoint || id === endpoint.toLowerCase());
+  if (found === undefined) {
+    const names = endpoints.map(({ name }) => name);
+    if (status !== 404 || names.length === 0) return;
+    throw new UsageError(`there is no endpoint ${endpoint}; ${suggest(endpoint, names, 'available')}`);
+  }
+  const known = found.parameters.map(({ name }) => name);
+  // Every endpoint has `timestamps`, which no definition declares.
+  for (const name of parameters.keys())
+    if (!known.includes(name) && name !== 'timestamps')
+      throw new UsageError(
+        `endpoint ${found.name} has no parameter ${name}; ${suggest(name, known, 'its parameters')}`,
+      );
+}
+
+/** On standard error, so that the rows on standard output stay as they are. */
+function reportClipped(headers: Headers, { stderr }: Io): void {
+  const reasons = headers.get('dendro-clipped');
+  const nextCursor = headers.get('dendro-next-cursor');
+  if (reasons !== null) stderr.write(`rows are missing: ${escapeForTerminal(reasons)}\n`);
+  if (nextCursor !== null)
+    stderr.write(`there may be more rows: --param cursor=${escapeForTerminal(nextCursor)}\n`);
 }
 
 /** `value` comes from parseExactJson, where a number can be a marked string. */
@@ -246,15 +163,28 @@ function isNumberOrNull(value: unknown): boolean {
   return value === null || typeof value === 'number' || (typeof value === 'string' && !isText(value));
 }
 
-/** On standard error, so that the rows on standard output stay as they are. */
-function reportClipped(reasons: string, nextCursor: string | undefined): void {
-  if (reasons !== '') process.stderr.write(`rows are missing: ${escapeForTerminal(reasons)}\n`);
-  if (nextCursor !== undefined)
-    process.stderr.write(`there may be more rows: --param cursor=${escapeForTerminal(nextCursor)}\n`);
-}
-
 /** `value` comes from parseExactJson. */
 function formatValue(value: unknown): string {
   if (value === null) return '';
   return isText(value) ? value : stringifyExactJson(value);
+}
+
+/** One line per fact, then the summary. */
+function formatExplanation(explanation: Explanation): string {
+  const { parameters, window, newest, oldest, conditions, summary } = explanation;
+  const counts = conditions.map(({ name, remaining }) => [
+    `after ${name}`,
+    `${remaining} ${remaining === 1 ? 'record' : 'records'}`,
+  ]);
+  const facts = [
+    ...Object.entries(parameters).map(([name, value]) => [`parameter ${name}`, value]),
+    ['window start', window.start],
+    ['window end', window.end],
+    ['newest record', newest],
+    ['oldest record', oldest],
+    ...counts,
+  ] as [label: string, value: string | null][];
+  const width = Math.max(...facts.map(([label]) => label.length));
+  const lines = facts.map(([label, value]) => `${label.padEnd(width)}  ${escapeForTerminal(value ?? '-')}`);
+  return [...lines, escapeForTerminal(summary), ''].join('\n');
 }

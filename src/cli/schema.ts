@@ -2,8 +2,9 @@
 import { type Invocation, nameOf, readRetentionDays, readStoreOptions } from '../config.ts';
 import { UsageError } from '../domain/errors.ts';
 import { applyClickHouseSchema, renderClickHouseSchema } from '../store/open-store.ts';
+import type { Io } from './io.ts';
 
-export async function schema(invocation: Invocation): Promise<void> {
+export async function schema(invocation: Invocation, { stdout }: Io): Promise<void> {
   const [store, ...others] = invocation.positionals;
   if (store !== 'clickhouse' || others.length > 0)
     throw new UsageError(
@@ -14,7 +15,7 @@ export async function schema(invocation: Invocation): Promise<void> {
   const cluster = readCluster(invocation) ?? clickhouse?.cluster;
   if (!invocation.isOn('apply')) {
     const database = clickhouse?.database ?? 'default';
-    process.stdout.write(await renderClickHouseSchema({ database, cluster, retentionDays }));
+    stdout.write(await renderClickHouseSchema({ database, cluster, retentionDays }));
     return;
   }
   if (clickhouse === undefined)
@@ -22,7 +23,7 @@ export async function schema(invocation: Invocation): Promise<void> {
   const applied = await applyClickHouseSchema({ ...clickhouse, cluster }, retentionDays);
   const outcome =
     applied.length === 0 ? 'tables and retention are up to date' : `applied version ${applied.join(', ')}`;
-  process.stdout.write(`schema of ${clickhouse.database}: ${outcome}\n`);
+  stdout.write(`schema of ${clickhouse.database}: ${outcome}\n`);
 }
 
 function readCluster(invocation: Invocation): string | undefined {

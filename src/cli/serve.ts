@@ -6,18 +6,18 @@ import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
 import { readVersion } from '../system/version.ts';
 import type { FirstToken } from '../token/first-token.ts';
-import { withConversionBar } from './conversion-bar.ts';
+import type { Io } from './io.ts';
+import { showConversion } from './terminal.ts';
 
-export async function serve(invocation: Invocation): Promise<void> {
+export async function serve(invocation: Invocation, io: Io): Promise<void> {
   const config = readServeConfig(invocation);
-  const format = config.log.format ?? (process.stderr.isTTY ? 'text' : 'json');
-  const observe = logTo(process.stdout, process.stderr, { ...config.log, format });
-  const stopSignal = waitForStopSignal();
+  const format = config.log.format ?? (io.stderr.isTTY ? 'text' : 'json');
+  const observe = logTo(io.stdout, io.stderr, { ...config.log, format });
+  const stopSignal = waitForStopSignal(io);
   let reloadEndpoints = async () => {}; // until the server has started, there is nothing to reload
-  process.on('SIGHUP', () => void reloadEndpoints());
-  const app = await withConversionBar(observe, process.stderr, log =>
-    startApp(config, exitIfStoppedDuringConversion(stopSignal, log), { showFirstToken: printFirstToken }),
-  );
+  io.signals.on('SIGHUP', () => void reloadEndpoints());
+  const log = exitIfStoppedDuringConversion(stopSignal, showConversion(io, observe), io);
+  const app = await startApp(config, log, { showFirstToken: token => printFirstToken(token, io) });
   const { publicUrl, internalUrl } = app;
   try {
     observe({
@@ -34,7 +34,7 @@ export async function serve(invocation: Invocation): Promise<void> {
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeFailed]) });
   } finally {
-    await closeWithinLimit(app, observe);
+    await closeWithinLimit(app, observe, io);
   }
   observe({ type: 'stopped' });
 }
@@ -47,29 +47,29 @@ const STOP_LIMIT_SECONDS = 15;
  * thread, and both a normal exit and process.exit() wait for that thread. No acknowledged record is lost: all are
  * in the spool or in the store.
  */
-export function closeWithinLimit(app: App, observe: Observe): Promise<void> {
+export function closeWithinLimit(app: App, observe: Observe, io: Io): Promise<void> {
   const kill = () => {
     observe({ type: 'stop_timed_out', seconds: STOP_LIMIT_SECONDS });
-    process.kill(process.pid, 'SIGKILL');
+    io.kill();
   };
   setTimeout(kill, STOP_LIMIT_SECONDS * 1000).unref(); // not cleared: a thread can also delay the exit after `close`
   return app.close();
 }
 
 /** Resolves to the name of the first stop signal. A second signal of the same name ends the process at once (Node's default). */
-export function waitForStopSignal(): Promise<string> {
+export function waitForStopSignal({ signals }: Io): Promise<string> {
   return new Promise(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) signals.once(signal, () => resolve(signal));
   });
 }
 
 /** A conversion can take minutes, so a stop signal ends it. The next start begins it again. */
-function exitIfStoppedDuringConversion(stopSignal: Promise<string>, log: Observe): Observe {
+function exitIfStoppedDuringConversion(stopSignal: Promise<string>, log: Observe, io: Io): Observe {
   let isConverting = false;
   void stopSignal.then(signal => {
     if (!isConverting) return;
     log({ type: 'stopping', signal });
-    process.exit();
+    io.exit(0);
   });
   return event => {
     if (event.type === 'conversion_progress') isConverting = true;
@@ -78,9 +78,9 @@ function exitIfStoppedDuringConversion(stopSignal: Promise<string>, log: Observe
   };
 }
 
-async function printFirstToken(token: FirstToken): Promise<void> {
-  const line = process.stdout.isTTY
+async function printFirstToken(token: FirstToken, { stdout }: Io): Promise<void> {
+  const line = stdout.isTTY
     ? `first token, shown once: ${token.secret}`
     : `first token: in the file ${await token.writeToFile()}`;
-  process.stdout.write(`${line}\n`);
+  stdout.write(`${line}\n`);
 }

@@ -18,8 +18,8 @@ import { systemClock } from '../system/clock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
 import { createSecret, hasExpired, hashSecret, isScope, SCOPE_SYNTAX } from '../token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
-import { rejectArguments } from './reject-arguments.ts';
-import { formatTable } from './table.ts';
+import type { Io } from './io.ts';
+import { formatTable } from './terminal.ts';
 
 const ACTIONS = { create, list, revoke };
 
@@ -36,7 +36,7 @@ const ACTION_FLAGS: Readonly<Partial<Record<FlagName, keyof typeof ACTIONS>>> = 
   json: 'list',
 };
 
-export async function token(invocation: Invocation): Promise<void> {
+export async function token(invocation: Invocation, io: Io): Promise<void> {
   const [action, ...names] = invocation.positionals;
   if (action === undefined)
     throw new UsageError('an action is required: dendro token create, list or revoke');
@@ -45,15 +45,15 @@ export async function token(invocation: Invocation): Promise<void> {
   for (const [flag, owner] of Object.entries(ACTION_FLAGS) as [FlagName, string][])
     if (owner !== action && invocation.origin(flag) === 'flag')
       throw new UsageError(`--${flag} is a flag of dendro token ${owner}, not of dendro token ${action}`);
-  return ACTIONS[action](invocation, names);
+  if (action !== 'revoke' && names[0] !== undefined) throw new UsageError(`unexpected argument: ${names[0]}`);
+  return ACTIONS[action](invocation, names, io);
 }
 
 function isAction(text: string): text is keyof typeof ACTIONS {
   return Object.hasOwn(ACTIONS, text);
 }
 
-async function create(invocation: Invocation, names: readonly string[]): Promise<void> {
-  rejectArguments(names);
+async function create(invocation: Invocation, _: readonly string[], { stdout }: Io): Promise<void> {
   const secret = createSecret();
   const created = createToken(invocation, secret);
   await changeTokenFile(readTokensPath(invocation), tokens => {
@@ -61,7 +61,7 @@ async function create(invocation: Invocation, names: readonly string[]): Promise
       throw new OperatorError(`there is already a token ${created.name}; revoke it or choose another name`);
     return [...tokens, created];
   });
-  process.stdout.write(`${secret}\n`);
+  stdout.write(`${secret}\n`);
 }
 
 /** Creates the entry of the tokens file from the flags. */
@@ -141,19 +141,18 @@ function readTier(invocation: Invocation): string | undefined {
   return tier;
 }
 
-async function list(invocation: Invocation, names: readonly string[]): Promise<void> {
-  rejectArguments(names);
+async function list(invocation: Invocation, _: readonly string[], { stdout }: Io): Promise<void> {
   const file = readTokensPath(invocation);
   const lastUsed = readLastUsed(file);
   const tokens = readTokenFile(file);
   if (invocation.isOn('json')) {
     const described = tokens.map(stored => describeAsJson(stored, lastUsed));
-    process.stdout.write(`${JSON.stringify({ tokens: described }, undefined, 2)}\n`);
+    stdout.write(`${JSON.stringify({ tokens: described }, undefined, 2)}\n`);
     return;
   }
   const rows = tokens.map(stored => describeRow(stored, lastUsed));
   const columns = ['name', 'scopes', 'projects', 'limits', 'expires', 'last used'];
-  process.stdout.write(rows.length === 0 ? 'no tokens\n' : formatTable(columns, rows));
+  stdout.write(rows.length === 0 ? 'no tokens\n' : formatTable(columns, rows));
 }
 
 /** Has every key, with null for an absent value. Does not contain the hash of the secret. */
@@ -194,7 +193,7 @@ function formatTime(timestamp: string | undefined): string {
   return timestamp?.replace(/\.\d+Z$/, 'Z') ?? 'never';
 }
 
-async function revoke(invocation: Invocation, names: readonly string[]): Promise<void> {
+async function revoke(invocation: Invocation, names: readonly string[], { stdout }: Io): Promise<void> {
   const [name, ...others] = names;
   if (name === undefined || others.length > 0)
     throw new UsageError('name exactly one token: dendro token revoke NAME');
@@ -206,5 +205,5 @@ async function revoke(invocation: Invocation, names: readonly string[]): Promise
       );
     return tokens.filter(stored => stored.name !== name);
   });
-  process.stdout.write(`revoked ${name}\n`);
+  stdout.write(`revoked ${name}\n`);
 }

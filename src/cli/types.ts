@@ -2,13 +2,13 @@
 import { type Invocation, SHIPPED_ENDPOINTS } from '../config.ts';
 import { loadDefinitions } from '../endpoint/catalog.ts';
 import { generateTypes } from './endpoint-types.ts';
-import { requireRunningServer } from './running-server.ts';
-import { requireEndpoints } from './server-catalog.ts';
+import type { Io } from './io.ts';
+import { listEndpoints, requireServer } from './target.ts';
 
-export async function types(invocation: Invocation): Promise<void> {
-  const server = requireRunningServer(invocation);
-  const endpoints = await requireEndpoints(server, { maxAttempts: 5, retryUnreachable: false });
+export async function types(invocation: Invocation, { stdout }: Io): Promise<void> {
+  const server = requireServer(invocation);
+  const endpoints = await listEndpoints(server, { maxAttempts: 5, retryUnreachable: false });
   const shipped = loadDefinitions(SHIPPED_ENDPOINTS).map(({ name }) => name);
   const custom = endpoints.filter(({ name }) => !shipped.includes(name));
-  process.stdout.write(generateTypes(custom, server.url));
+  stdout.write(generateTypes(custom, server.url));
 }

@@ -14,7 +14,7 @@ export interface AuthDependencies {
   readonly tokens: TokenSet;
   readonly clock: Clock;
   readonly rateLimit: RateLimit;
-  readonly lastUsed: LastUsedTimes;
+  readonly lastUsed: Pick<LastUsedTimes, 'record'>;
 }
 
 /** The request has a secret that belongs to no valid token. It may be a guess, so the auth throttle may delay the response. */

@@ -95,7 +95,8 @@ function canRespond({ socket }: IncomingMessage, rawResponse: ServerResponse): b
   return !rawResponse.destroyed && socket.writable;
 }
 
-function createResponse(
+/** Also for requests without a listener (inject.ts). */
+export function createResponse(
   dependencies: RequestDependencies,
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,

@@ -2,7 +2,7 @@
 // the format `plain`, it has only the message. The event `listening` is a line of its own form on standard output.
 import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
-import { definitionOf, type Event, LOG_LEVELS, type LogLevel, type Observe } from './event.ts';
+import { definitionOf, type Event, type Observe } from './event.ts';
 import { LogThrottle } from './log-throttle.ts';
 
 export const LOG_FORMATS = ['json', 'text'] as const;
@@ -10,13 +10,11 @@ export const LOG_FORMATS = ['json', 'text'] as const;
 export interface LogOptions {
   /** `plain`: only the message, for commands that a person runs. */
   readonly format: (typeof LOG_FORMATS)[number] | 'plain';
-  /** The least important level that is logged. */
-  readonly level: LogLevel;
   /** Queries that take at least this long are logged; 0: none. */
   readonly slowQueryMs: number;
 }
 
-const PLAIN: LogOptions = { format: 'plain', level: 'info', slowQueryMs: 0 };
+const PLAIN: LogOptions = { format: 'plain', slowQueryMs: 0 };
 
 export function logTo(
   output: NodeJS.WritableStream,
@@ -26,11 +24,10 @@ export function logTo(
   clock: Clock = systemClock,
 ): Observe {
   const throttle = new LogThrottle(() => timer.now());
-  const isEnabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(options.level);
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     const definition = definitionOf(event);
-    if (definition.level === undefined || !isEnabled(definition.level)) return;
+    if (definition.level === undefined) return;
     if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
     // Logs the next failure of this kind at once.
     if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);

@@ -13,7 +13,7 @@ import {
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
-  startServer,
+  startServerHere,
 } from '../support/process.ts';
 
 const { yaml, sql } = FAULT;
@@ -135,12 +135,6 @@ describe('dendro check', () => {
     },
   );
 
-  test('a missing directory of endpoints: one line that names it, exit 1', async () => {
-    const outcome = await runDendro(['check', '--endpoints', '/no/such/folder']);
-    expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain('/no/such/folder');
-  });
-
   test('dendro serve reports a broken folder with the same message', async () => {
     custom = writeEndpointFolders({ broken: { yaml, sql: 'select 1 as question' } });
     const directory = createTempDirectory();
@@ -155,7 +149,7 @@ describe('dendro check', () => {
   test('runs next to a server on the same data directory without affecting it', async () => {
     const directory = createTempDirectory();
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };
-    const server = await startServer(['--data', directory.path], { env });
+    const server = await startServerHere(['--data', directory.path], { env });
     try {
       const ports = ['--port', new URL(server.url).port, '--internal-port', new URL(server.internalUrl).port];
       const { code, stdout } = await runDendro(['check', '--json', '--data', directory.path, ...ports], {

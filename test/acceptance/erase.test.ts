@@ -110,19 +110,6 @@ describe('dendro erase', () => {
   });
 
   test.each([
-    [[], /--project is required, once/],
-    [['--project', 'a', '--project', 'b'], /--project is required, once/],
-    [['--project', 'a', '--before', 'tomorrow', '--yes'], /--before tomorrow is not a time; allowed: /],
-    [['--project', 'a'], /--yes is required, because there is no terminal to confirm on/],
-    [['--project', 'a', '--yes', '--url', 'http://127.0.0.1:1'], /--url needs a token/],
-    [['--project', 'a', '--yes', 'b'], /unexpected argument: b/],
-  ])('dendro erase %j is a usage error', async (args, message) => {
-    const outcome = await runDendro(['erase', ...args], { cwd: folder.path });
-    expect([outcome.code, onlyLine(outcome)]).toEqual([2, expect.stringMatching(message)]);
-    expect(readdirSync(folder.path)).toEqual([]);
-  });
-
-  test.each([
     ['Ctrl+C', '\u0003'],
     ['Ctrl+D', '\u0004'],
     ['another name', 'b\r'],

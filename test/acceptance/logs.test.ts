@@ -1,7 +1,12 @@
 // The log of the real program: every 5xx, slow queries, refused tokens and the access log, without secrets and parameter values.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAULT, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
-import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';
+import {
+  createTempDirectory,
+  PROCESS_API_KEY,
+  type ServerHere,
+  startServerHere,
+} from '../support/process.ts';
 
 const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 const folders = writeEndpointFolders({ sleep: SLEEP, fault: FAULT });
@@ -14,15 +19,17 @@ afterAll(() => {
 });
 
 describe('the log of a server', () => {
-  let server: ServerProcess;
+  let server: ServerHere;
   let lines: Record<string, unknown>[];
   let requestIds: (string | null)[];
   beforeAll(async () => {
-    const flags = ['--slow-query-ms', '300', '--query-timeout', '2', '--access-log'];
-    server = await startServer(['--data', directory.path, '--endpoints', folders.folder, ...flags], { env });
+    const flags = ['--query-timeout', '2', '--access-log'];
+    server = await startServerHere(['--data', directory.path, '--endpoints', folders.folder, ...flags], {
+      env,
+    });
     const ask = (path: string, key = PROCESS_API_KEY) =>
       fetch(`${server.url}/api/endpoints/query/${path}`, { headers: { 'X-API-KEY': key } });
-    const slow = await ask('test.sleep?milliseconds=400');
+    const slow = await ask('test.sleep?milliseconds=1200');
     const timedOut = await ask('test.sleep?milliseconds=60000');
     const fault = await ask(`test.fault?number=${VALUE}x`);
     await ask(`logs.all?project=${VALUE}`, 'dnd_a-wrong-token');
@@ -51,7 +58,7 @@ describe('the log of a server', () => {
     const [line, ...others] = linesOf('slow_query');
     expect(others).toEqual([]);
     expect(line).toMatchObject({ endpoint: 'test.sleep', rows: 1, request_id: requestIds[0] });
-    expect(line?.['executed_ms']).toBeGreaterThan(300);
+    expect(line?.['executed_ms']).toBeGreaterThan(1000);
     expect(line).toHaveProperty('queued_ms');
   });
 
@@ -86,11 +93,9 @@ describe('the log of a server', () => {
   });
 });
 
-test('--log-format text writes lines for people, and --log-level warn leaves out start and stop', async () => {
-  const run = async (...flags: string[]) =>
-    (await (await startServer(['--data', directory.path, ...flags], { env })).stop()).stderr;
-  expect(await run('--log-format', 'text')).toMatch(
+test('--log-format text writes lines for people', async () => {
+  const server = await startServerHere(['--data', directory.path, '--log-format', 'text'], { env });
+  expect((await server.stop()).stderr).toMatch(
     /^\S+Z info {2}started: dendro .*\n\S+Z info {2}stopping: .*\n\S+Z info {2}stopped: stopped\n$/,
   );
-  expect(await run('--log-level', 'warn')).toBe('');
 });

@@ -7,8 +7,8 @@ import {
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
-  type ServerProcess,
-  startServer,
+  type ServerHere,
+  startServerHere,
 } from '../support/process.ts';
 
 const env = { DENDRO_API_KEY: PROCESS_API_KEY };
@@ -43,7 +43,7 @@ const LARGE_NUMBER = `{"project":"numbers","message":"m","metadata":{"id":123456
 describe.each(['--data', '--url'] as const)('dendro query %s', source => {
   let directory: ReturnType<typeof createTempDirectory>;
   let custom: CustomEndpoints;
-  let server: ServerProcess | undefined;
+  let server: ServerHere | undefined;
   let target: string[];
   beforeAll(async () => {
     directory = createTempDirectory();
@@ -54,7 +54,7 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     const loaded = await runDendro(['ingest', '-', '--source', 'edge', '--data', directory.path], { input });
     expect(loaded).toMatchObject({ code: 0, stdout: expect.stringContaining('4 accepted') });
     const endpoints = ['--endpoints', custom.folder];
-    if (source === '--url') server = await startServer(['--data', directory.path, ...endpoints], { env });
+    if (source === '--url') server = await startServerHere(['--data', directory.path, ...endpoints], { env });
     target = server === undefined ? ['--data', directory.path, ...endpoints] : ['--url', server.url];
   });
   afterAll(async () => {
@@ -146,20 +146,12 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(missing.stdout).toBe('');
   });
 
-  test.each(['--csv', '--csv-raw'])('--explain with %s is a usage error', async flag => {
-    const outcome = await query('logs.all', '--project', 'alpha', '--explain', flag);
-    expect(outcome.code).toBe(2);
-    expect(onlyLine(outcome)).toContain(`--explain and ${flag} exclude each other; allowed: --json`);
-  });
-
   test('a table escapes control characters; JSON and CSV in a pipe are exact', async () => {
     const table = await query('logs.all', '--project', 'unsafe');
     expect(table.stdout.split('\n')[2]).toContain('=a\\u001b[31mb\\u009b2Jc\\u202ed');
     const json = await query('logs.all', '--project', 'unsafe', '--json');
     expect(JSON.parse(json.stdout).result[0].event_message).toBe(UNSAFE);
     expect(json.stdout).toContain('b\u009b2Jc\u202ed');
-    const raw = await query('logs.all', '--project', 'unsafe', '--csv-raw');
-    expect(raw.stdout).toContain(`,${UNSAFE},`);
     const csv = await query('logs.all', '--project', 'unsafe', '--csv');
     expect(csv.stdout).toContain(`,'${UNSAFE},`);
   });
@@ -297,10 +289,10 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
 
 describe('dendro query', () => {
   let directory: ReturnType<typeof createTempDirectory>;
-  let server: ServerProcess;
+  let server: ServerHere;
   beforeAll(async () => {
     directory = createTempDirectory();
-    server = await startServer(['--data', directory.path], { env });
+    server = await startServerHere(['--data', directory.path], { env });
   });
   afterAll(async () => {
     await server.stop();

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { fetchResponse } from '../support/app.ts';
 import { writeEndpointFolders } from '../support/custom-endpoints.ts';
-import { createTempDirectory, runDendro, type ServerProcess, startServer } from '../support/process.ts';
+import { createTempDirectory, runDendro, type ServerHere, startServerHere } from '../support/process.ts';
 import { sendRaw } from '../support/raw-http.ts';
 
 const API_KEY = 'operators-own-key-of-this-run';
@@ -30,7 +30,7 @@ cache: none
 // Reads everything that the process wrote: both streams and every file in its data directory.
 describe('secrets in the output and the files of the process', () => {
   let directory: ReturnType<typeof createTempDirectory>;
-  let server: ServerProcess | undefined;
+  let server: ServerHere | undefined;
   beforeEach(() => {
     directory = createTempDirectory();
   });
@@ -84,7 +84,7 @@ describe('secrets in the output and the files of the process', () => {
     const args = ['--data', directory.path, '--endpoints', custom.folder];
     try {
       // The first start without a key writes a first token to a file.
-      server = await startServer(args);
+      server = await startServerHere(args);
       while (!server.stdout().includes('first token')) await sleep(10);
       const first = readFileSync(join(directory.path, 'first-token'), 'utf8').trimEnd();
       await sendEverywhere(first);
@@ -95,7 +95,7 @@ describe('secrets in the output and the files of the process', () => {
       const valid = (await create('valid')).stdout.trimEnd();
       const expired = (await create('expired', '--expires', '1s')).stdout.trimEnd();
       await sleep(1100);
-      server = await startServer(args, { env: { DENDRO_API_KEY: API_KEY } });
+      server = await startServerHere(args, { env: { DENDRO_API_KEY: API_KEY } });
       const revoked = (await create('revoked')).stdout.trimEnd();
       await runDendro(['token', 'revoke', 'revoked', '--data', directory.path]);
 
@@ -107,9 +107,9 @@ describe('secrets in the output and the files of the process', () => {
       }
       // A tokens file that becomes invalid while it contains a secret, as after a careless edit.
       writeFileSync(join(directory.path, 'tokens.json'), `{"secret":"careless-${GUESS}"`);
-      await server.untilError('TOKENS FILE CANNOT BE READ');
+      await expect.poll(() => server?.stderr()).toContain('TOKENS FILE CANNOT BE READ');
       writeFileSync(join(directory.path, 'tokens.json'), '{"version":1,"tokens":[]}');
-      await server.untilError('tokens reloaded');
+      await expect.poll(() => server?.stderr()).toContain('tokens reloaded');
       written += Object.values(await server.stop()).join();
 
       // The log is not empty: it contains the failed requests.

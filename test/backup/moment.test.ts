@@ -13,8 +13,8 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { BackupReport } from '../../src/backup/backup-report.ts';
 import { readBack } from '../../src/backup/read-back.ts';
+import type { BackupReport } from '../../src/backup/take-backup.ts';
 import { unpack } from '../../src/backup/unpack.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { listParts } from '../../src/store/open-store.ts';
@@ -135,7 +135,7 @@ describe('a backup of a running server', () => {
       isDone = true;
     });
     await sending;
-    expect(report.records).toEqual(await readBack(directory, { store: 'duckdb' }));
+    expect(report.records).toEqual(await readBack(directory, 'duckdb'));
 
     const countOf = (kind: 'edge' | 'function_edge') => {
       const { stored, spooled } = report.records[kind] ?? { stored: 0, spooled: 0 };
@@ -201,7 +201,7 @@ describe('a backup of a running server', () => {
     await unpack(readTar(response.body as AsyncIterable<Uint8Array>), directory);
     const copied = readdirSync(join(directory, 'parts'));
     expect(copied.filter(name => left.includes(name))).toEqual([]);
-    expect(await readBack(directory, { store: 'duckdb' })).toEqual({ edge: { stored: 52, spooled: 0 } });
+    expect(await readBack(directory, 'duckdb')).toEqual({ edge: { stored: 52, spooled: 0 } });
     await untilVisible(await start(directory), 52);
   });
 
@@ -321,7 +321,7 @@ describe('a backup of a server with ClickHouse', () => {
         'spool/next-numbers.json',
         'tokens.json',
       ]);
-      expect(await readBack(copy, { store: 'clickhouse' })).toEqual({ edge: { stored: 1, spooled: 1 } });
+      expect(await readBack(copy, 'clickhouse')).toEqual({ edge: { stored: 1, spooled: 1 } });
     } finally {
       await app.close();
       tokens.remove();

@@ -1,22 +1,16 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { startApp } from '../../src/app.ts';
-import { commands } from '../../src/cli/commands.ts';
-import { runProgram } from '../../src/cli/program.ts';
-import { readInvocation, readServeConfig } from '../../src/config.ts';
-import { OperatorError } from '../../src/domain/errors.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createReaderInstance } from '../../src/store/duckdb/part-writer.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
-import { createTempDirectory } from '../support/process.ts';
+import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createSelfSigned } from '../support/self-signed.ts';
 import { batches } from '../support/store.ts';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
-const flags = commands.find(({ name }) => name === 'serve')?.flags ?? [];
 
 /** What serve refuses: the arguments, and words of the message. PORT is a port in use. */
 const REFUSED: [problem: string, args: string, words: string][] = [
@@ -72,7 +66,6 @@ const REFUSED: [problem: string, args: string, words: string][] = [
 describe('dendro check', () => {
   let directory: ReturnType<typeof createTempDirectory>;
   let port = 0;
-  let output = '';
   const checkout = process.cwd();
   const listener = createServer();
   beforeAll(async () => {
@@ -89,40 +82,22 @@ describe('dendro check', () => {
       writeFileSync(`${name}.pem`, content);
     await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve));
     port = (listener.address() as { port: number }).port;
-    vi.spyOn(process.stdout, 'write').mockImplementation(text => {
-      output += text;
-      return true;
-    });
   });
   afterAll(() => {
-    vi.restoreAllMocks();
     listener.close();
     process.chdir(checkout);
     directory.remove();
   });
 
   const fill = (text: string) => text.replaceAll('PORT', String(port));
-  const ports = { DENDRO_PORT: '0', DENDRO_INTERNAL_PORT: '0' };
-  const check = async (args: readonly string[]) => {
-    output = '';
-    return runProgram(['check', ...args], ports).then(
-      () => undefined,
-      (error: unknown) => error as Error,
-    );
-  };
+  const check = (args: readonly string[]) => runDendro(['check', ...args]);
 
   test.each(REFUSED)('finds %s (%s), with the message of serve', async (_, args, words) => {
     const given = fill(args).split(' ');
     const found = await check(given);
-    expect(found).toBeInstanceOf(OperatorError);
-    expect(found?.message).toContain(fill(words));
-    expect(output).toBe('');
-    const config = readServeConfig(readInvocation(given, ports, flags));
-    const refused = await startApp(config, () => {}).then(
-      app => app.close(),
-      (error: unknown) => error as Error,
-    );
-    expect(refused?.message).toBe(found?.message);
+    expect(found).toMatchObject({ code: 1, stdout: '' });
+    expect(onlyLine(found)).toContain(fill(words));
+    expect(await runDendro(['serve', ...given])).toEqual(found);
   });
 
   test('prints the parts that the next start would set aside, as text and as JSON, and finds no problem', async () => {
@@ -131,11 +106,12 @@ describe('dendro check', () => {
     await store.close();
     const [part] = readdirSync('incomplete/parts');
     rmSync(`incomplete/parts/${part}`);
-    expect(await check(['--data', 'incomplete'])).toBeUndefined();
-    expect(output).toContain(`parts/${part}: the file does not exist`);
-    expect(output).toContain('no problems found');
-    expect(await check(['--data', 'incomplete', '--json'])).toBeUndefined();
-    expect(JSON.parse(output)).toMatchObject({ problems: [], repairable: [{ file: `parts/${part}` }] });
+    const { code, stdout } = await check(['--data', 'incomplete']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`parts/${part}: the file does not exist`);
+    expect(stdout).toContain('no problems found');
+    const json = await check(['--data', 'incomplete', '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ problems: [], repairable: [{ file: `parts/${part}` }] });
   });
 
   test('commands that read the store create no temporary files in the working directory', async () => {
@@ -149,7 +125,7 @@ describe('dendro check', () => {
   });
 
   test('finds a tokens file that cannot be created', async () => {
-    expect((await check(['--tokens', 'text/tokens.json']))?.message).toContain(
+    expect(onlyLine(await check(['--tokens', 'text/tokens.json']))).toContain(
       'tokens file text/tokens.json: ENOTDIR',
     );
   });
@@ -157,10 +133,10 @@ describe('dendro check', () => {
   test('reports all problems in one line, and with --json as a list', async () => {
     const args = ['--tokens', 'text', '--endpoints', 'none', '--json'];
     const found = await check(args);
-    expect(found?.message).toMatch(
-      /^2 problems: \(1\) text: not a tokens file.*; \(2\) cannot read the endpoint/,
+    expect(onlyLine(found)).toMatch(
+      /^dendro: 2 problems: \(1\) text: not a tokens file.*; \(2\) cannot read the endpoint/,
     );
-    expect(JSON.parse(output)).toEqual({
+    expect(JSON.parse(found.stdout)).toEqual({
       endpoints: [],
       problems: [expect.stringContaining('text: not a tokens file'), expect.stringContaining('none')],
       repairable: [],
@@ -170,8 +146,7 @@ describe('dendro check', () => {
   });
 
   test('--json lists the endpoints if there is no problem', async () => {
-    expect(await check(['--json'])).toBeUndefined();
-    const { endpoints, problems } = JSON.parse(output);
+    const { endpoints, problems } = JSON.parse((await check(['--json'])).stdout);
     expect(problems).toEqual([]);
     expect(endpoints).toContainEqual({ id: '36d4086c-7022-4186-9a0f-e33ec7d730da', name: 'logs.all' });
   });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { IngestSummary } from '../../src/cli/ingest-summary.ts';
-import { formatTable } from '../../src/cli/table.ts';
-import { escapeForTerminal, escapeLinesForTerminal } from '../../src/cli/terminal.ts';
+import { escapeForTerminal, escapeLinesForTerminal, formatTable } from '../../src/cli/terminal.ts';
 
 /** A terminal sequence with ESC, the same with a C1 character, a BEL, and a text that is shown backwards. */
 const UNSAFE = 'a\u001b[2Jb\u009b2Jc\u0007d\u202egnp.exe\u2069\u007f\u2028';
@@ -39,4 +38,21 @@ describe('text for a terminal', () => {
     expect(text).toContain(`file${ESCAPED}`);
     expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}|\p{Bidi_Control}/u);
   });
+});
+
+test('a table aligns texts left, and numbers at their decimal points', () => {
+  const rows = [
+    ['a', '7', '1.25'],
+    ['longer', '1234', '100'],
+    ['', '', ''],
+  ];
+  expect(formatTable(['name', 'count', 'milliseconds'], rows, column => column > 0).split('\n')).toEqual([
+    'name    count  milliseconds',
+    '------  -----  ------------',
+    'a           7          1.25',
+    'longer   1234        100',
+    '',
+    '3 rows',
+    '',
+  ]);
 });

@@ -13,8 +13,6 @@ const FACTOR = 4;
 /** Bounds the load: a sender beyond it does not send. */
 const MAX_REQUESTS_IN_FLIGHT = 600;
 const TICK_MS = 20;
-/** Less than the bodies of all requests in flight, so that some are refused. */
-const QUEUE_BYTES = 32 * MIB;
 /** The memory limit of the store is 500 MB. */
 const MAX_PEAK_BYTES = 1_500 * MIB;
 
@@ -55,7 +53,7 @@ async function overload(server: ServerProcess, ledger: Ledger, batchesPerSecond:
 test('with four times the load that it can take, the server stays within bounds and recovers', async () => {
   const directory = createTempDirectory();
   const ledger = new Ledger();
-  const server = await serve(directory.path, ['--intake-queue-bytes', String(QUEUE_BYTES)]);
+  const server = await serve(directory.path);
   try {
     const capacity = await measureCapacity(server, ledger);
     const queries = await overload(server, ledger, FACTOR * capacity);

@@ -222,7 +222,7 @@ test('a record that the store rejects is quarantined, and the records before and
   expect(failures()).toBe(0);
 });
 
-describe('a batch beyond --intake-queue-bytes', () => {
+describe('a batch beyond the limit of the intake queue', () => {
   const batch = (number: number) =>
     Array.from({ length: 100 }, (_, i) => record(`${number}-${i}`, 'x'.repeat(2_000)));
 

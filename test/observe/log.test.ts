@@ -81,7 +81,7 @@ const logLines = (events: readonly Event[], options: Partial<LogOptions> = {}) =
     },
   });
   const clock = () => 1_794_659_696_789_012n;
-  const all: LogOptions = { format: 'json', level: 'info', slowQueryMs: 1000, ...options };
+  const all: LogOptions = { format: 'json', slowQueryMs: 1000, ...options };
   const observe = logTo(new PassThrough(), errors, all, { now: () => 5_000_000 }, clock);
   for (const event of events) observe(event);
   return text.split('\n').slice(0, -1);
@@ -183,20 +183,7 @@ test('the lines about damage name the part and what to do', () => {
   expect(lines[1]).toMatch(/^PART edge-000007\.duckdb WAS SET ASIDE: it is damaged\. .*restore this file/);
 });
 
-test('--log-level leaves out less important lines', () => {
-  const events: Event[] = [
-    { type: 'stopped' },
-    refused,
-    { type: 'spool_write_failed', error: new Error('full') },
-  ];
-  const levelsOf = (level: LogOptions['level']) =>
-    logLines(events, { level }).map(line => JSON.parse(line).level);
-  expect(levelsOf('info')).toEqual(['info', 'warn', 'error']);
-  expect(levelsOf('warn')).toEqual(['warn', 'error']);
-  expect(levelsOf('error')).toEqual(['error']);
-});
-
-test('queries are logged from --slow-query-ms on, and never if it is 0', () => {
+test('queries are logged from the limit of slow queries on, and never if it is 0', () => {
   const eventsOf = (slowQueryMs: number) => logLines([slowQuery], { slowQueryMs }).length;
   expect([1100, 1101, 0].map(eventsOf)).toEqual([1, 0, 0]);
 });

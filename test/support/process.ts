@@ -1,15 +1,24 @@
-// Runs the real program as users do: bin/dendro in its own process.
+// Runs the built program: in this process, which is fast, or as users do, bin/dendro in a process of its own.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type * as Program from '../../src/cli/program.ts';
+
+/** The built program and not its sources, because its worker threads run built files. */
+const PROGRAM = join(import.meta.dirname, '../../dist/cli/program.js');
 
 /** The program and its first argument. */
 export const DENDRO_COMMAND = [process.execPath, join(import.meta.dirname, '../../bin/dendro')] as const;
 
 export const PROCESS_API_KEY = 'a-key-of-the-acceptance-tests';
+
+/** Servers that run at the same time cannot share ports. */
+const FREE_PORTS = { DENDRO_PORT: '0', DENDRO_INTERNAL_PORT: '0' };
 
 export interface RunOptions {
   /** Environment variables of this run; those of the test process are not inherited. Default: free ports. */
@@ -19,6 +28,8 @@ export interface RunOptions {
   readonly command?: readonly [string, ...string[]];
   /** The content of standard input. */
   readonly input?: string | Buffer;
+  /** Whether the streams are a terminal. Only for a run in this process. */
+  readonly isTTY?: boolean;
   /** Kills the process with SIGKILL after this time. */
   readonly killAfterMs?: number;
   /** Runs while the process runs. The process then gets the signal that it returns. */
@@ -48,8 +59,82 @@ export interface ServerProcess {
   stop(): Promise<Outcome>;
 }
 
-/** Runs a command and waits for its end. */
+/** Runs a command in this process and waits for its end. Options that need a process of its own start one. */
 export async function runDendro(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { cwd, command, killAfterMs, signalAfter } = options;
+  if ([command, killAfterMs, signalAfter].some(option => option !== undefined))
+    return spawnDendro(args, options);
+  const before = process.cwd();
+  if (cwd !== undefined) process.chdir(cwd);
+  return runHere(args, options).ended.finally(() => process.chdir(before));
+}
+
+interface RunHere {
+  readonly output: { stdout: string; stderr: string };
+  readonly signals: EventEmitter;
+  readonly ended: Promise<Outcome>;
+}
+
+function runHere(args: readonly string[], { env = {}, input = '', isTTY = false }: RunOptions): RunHere {
+  const output = { stdout: '', stderr: '' };
+  const stream = (name: keyof typeof output) => {
+    const write = (text: Buffer, _: string, done: () => void) => {
+      output[name] += text;
+      done();
+    };
+    return Object.assign(new Writable({ write }), { isTTY });
+  };
+  const signals = new EventEmitter();
+  const io = {
+    env: { ...FREE_PORTS, ...env },
+    stdin: Object.assign(Readable.from(input.length === 0 ? [] : [Buffer.from(input)]), { isTTY }),
+    stdout: stream('stdout'),
+    stderr: stream('stderr'),
+    signals,
+    exit: () => {},
+    kill: () => {},
+  };
+  const ended = (import(PROGRAM) as Promise<typeof Program>).then(async ({ run }) => {
+    const code = await run(args, io);
+    return { ...output, code };
+  });
+  return { output, signals, ended };
+}
+
+export type ServerHere = Omit<ServerProcess, 'untilError' | 'closeOutput' | 'isRunning'>;
+
+/** Starts `dendro serve` in this process, and waits until it is ready. */
+export async function startServerHere(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<ServerHere> {
+  const { output, signals, ended } = runHere(['serve', ...args], options);
+  const urlOf = (name: string) => new RegExp(`^${name}: listening on (\\S+)$`, 'm').exec(output.stdout)?.[1];
+  let outcome: Outcome | undefined;
+  void ended.then(result => {
+    outcome = result;
+  });
+  while (urlOf('internal') === undefined) {
+    if (outcome !== undefined) throw new Error(`exited with ${outcome.code}: ${outcome.stderr}`);
+    await sleep(5);
+  }
+  return {
+    pid: process.pid,
+    url: urlOf('public') ?? '',
+    internalUrl: urlOf('internal') ?? '',
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    signal: name => void signals.emit(name, name),
+    ended,
+    stop() {
+      signals.emit('SIGTERM', 'SIGTERM');
+      return ended;
+    },
+  };
+}
+
+/** Runs a command in a process of its own and waits for its end. */
+export async function spawnDendro(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const child = start(args, options);
   child.stdin.on('error', () => {}); // a command that fails may exit before it has read its input
   child.stdin.end(options.input ?? '');
@@ -98,9 +183,7 @@ function start(
 ): ChildProcessWithoutNullStreams {
   const { PATH, HOME, TMPDIR } = process.env;
   const [program, ...firstArgs] = command;
-  // Processes that run at the same time cannot share ports.
-  const ports = { DENDRO_PORT: '0', DENDRO_INTERNAL_PORT: '0' };
-  return spawn(program, [...firstArgs, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...ports, ...env } });
+  return spawn(program, [...firstArgs, ...args], { cwd, env: { PATH, HOME, TMPDIR, ...FREE_PORTS, ...env } });
 }
 
 function collect(child: ChildProcessWithoutNullStreams) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatResult, UNTRUSTED_NOTE } from '../../src/cli/mcp/endpoint-tools.ts';
+import { formatResult, UNTRUSTED_NOTE } from '../../src/cli/mcp-tools.ts';
 
 const headers = new Headers({ 'Dendro-Next-Cursor': 'next' });
 const format = (rows: readonly object[], maxBytes: number) => {
@@ -27,6 +27,15 @@ test.each(['x', '"', '\u0001', '\u20ac'])(
 test('a cut row that is the last one of its page has the cursor of the next page', () => {
   const result = format([{ id: 'a', event_message: 'x'.repeat(5_000) }], 1_024);
   expect(result).toMatchObject({ row_count: 1, next_cursor: 'next' });
+});
+
+test('rows beyond the limit are left out, without the cursor of the page after them', () => {
+  const result = format(
+    Array.from({ length: 101 }, () => small),
+    100_000,
+  );
+  expect(result).toMatchObject({ row_count: 100, clipped: ['tool-row-limit'] });
+  expect(result).not.toHaveProperty('next_cursor');
 });
 
 test('rows that fit are unchanged', () => {

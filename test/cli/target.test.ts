@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { describeUnreachable } from '../../src/cli/running-server.ts';
-import { sendRequest } from '../../src/cli/send-request.ts';
+import { describeUnreachable, findServer, sendRequest } from '../../src/cli/target.ts';
+import { readInvocation } from '../../src/config.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { findFreePort } from '../support/process.ts';
 
@@ -20,7 +20,11 @@ const listen = async (server: Server) => {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return server;
 };
-const send = () => sendRequest({ url: urlOf(redirecting), token: 'secret' }, '/api/endpoints', {}, POLICY);
+const send = async () => {
+  const args = ['--url', urlOf(redirecting), '--token', 'secret'];
+  const server = findServer(readInvocation(args, {}, ['url', 'token']));
+  return server && sendRequest(server, '/api/endpoints', {}, POLICY);
+};
 
 beforeEach(async () => {
   received = [];
@@ -71,8 +75,7 @@ test('the reason is given for a host name with several addresses that all refuse
   });
   const [cause] = await once(socket, 'error');
   expect(cause).toMatchObject({ name: 'AggregateError', message: '' });
-  const server = { url: 'http://several.test:4000', token: 'secret' };
-  expect(describeUnreachable(server, new TypeError('fetch failed', { cause }))).toBe(
+  expect(describeUnreachable('http://several.test:4000', new TypeError('fetch failed', { cause }))).toBe(
     'cannot reach http://several.test:4000: ECONNREFUSED',
   );
 });
