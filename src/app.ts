@@ -10,15 +10,14 @@ import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { LiveCatalog } from './endpoint/live-catalog.ts';
 import { Preflight, runPreflight } from './endpoint/preflight.ts';
-import { ValidatedRequests } from './endpoint/validated-requests.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
+import { CacheHits } from './http/cache-hit.ts';
 import { clientAddressReader } from './http/client-address.ts';
 import { ConnectionLimit } from './http/connection-limit.ts';
 import { createInject, type Inject } from './http/inject.ts';
-import { type InternalDependencies, internalRoutes } from './http/internal-routes.ts';
 import { type ListenerOptions, listen, tryToListen } from './http/listener.ts';
-import { publicRoutes } from './http/public-routes.ts';
-import type { RouteDependencies, ServingDependencies } from './http/route-dependencies.ts';
+import { internalRoutes, publicRoutes } from './http/routes.ts';
+import type { RouteDependencies, ServingDependencies } from './http/serving.ts';
 import { readTlsPair } from './http/tls.ts';
 import { UnsentResponses } from './http/unsent-responses.ts';
 import { type BodyParser, BodyParserPool } from './intake/body-parser-pool.ts';
@@ -106,11 +105,11 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     const cache = startCache(context);
     startBackgroundJobs(context, store);
     const erasure = await openErasure(context, { store, intake, quarantine }, () => cache?.clear());
-    const validatedRequests = new ValidatedRequests();
-    startCatalog(context, { store, validatedRequests, cache });
+    const cacheHits = new CacheHits();
+    startCatalog(context, { store, cacheHits, cache });
     if (failure.hasHappened()) await failure.promise; // throws
     state.start(
-      createServing(context, { store, cache, validatedRequests, intake, erasure, quarantine, ...auth }),
+      createServing(context, { store, cache, cacheHits, intake, erasure, quarantine, ...auth }),
       () => preflight.passed && store.readStatistics().isReachable,
     );
     void erasure.resume().catch(() => {}); // reported as an event
@@ -139,10 +138,10 @@ export async function startLocalApp(
     const erasure = await openErasure(context, { store, intake, quarantine }, () => {});
     await erasure.resume().catch(() => {}); // reported as an event; the next start repeats it
     const { auth, secret } = createLocalAuth(context);
-    const validatedRequests = new ValidatedRequests();
+    const cacheHits = new CacheHits();
     state.start(
       createServing(context, {
-        ...{ store, cache: undefined, validatedRequests, intake, erasure, quarantine },
+        ...{ store, cache: undefined, cacheHits, intake, erasure, quarantine },
         ...auth,
       }),
       () => true,
@@ -231,13 +230,13 @@ function createObserve(metrics: Metrics, failure: StoreFailure, log: Observe): O
 /** Reloads the endpoints when they change, and then forgets what depends on the changed ones. */
 function startCatalog(
   { catalog, metrics, closers }: Context,
-  { store, validatedRequests, cache }: Pick<ServingDependencies, 'store' | 'validatedRequests' | 'cache'>,
+  { store, cacheHits, cache }: Pick<ServingDependencies, 'store' | 'cacheHits' | 'cache'>,
 ): void {
   catalog.start({
     store,
     onReload(reloaded, changedIds) {
       metrics.addEndpoints(namesOf(reloaded));
-      validatedRequests.clear();
+      cacheHits.clear();
       cache?.removeWhere(key => changedIds.has(endpointIdOf(key)));
     },
   });
@@ -359,7 +358,7 @@ async function openErasure(
 function routeDependencies(
   { config, clock, catalog, state, failure, metrics }: Context,
   metricsOpen: boolean,
-): InternalDependencies {
+): RouteDependencies {
   const version = readVersion();
   const sampler = new MetricSampler({ config, version, state, clock });
   return {
@@ -375,7 +374,7 @@ function routeDependencies(
 }
 
 type ServingComponents = AuthDependencies &
-  Pick<ServingDependencies, 'store' | 'cache' | 'validatedRequests' | 'intake' | 'erasure'> &
+  Pick<ServingDependencies, 'store' | 'cache' | 'cacheHits' | 'intake' | 'erasure'> &
   Pick<ServingDependencies['backup'], 'quarantine'>;
 
 function createServing(

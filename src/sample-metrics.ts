@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import type { AppConfig } from './config.ts';
 import { LOG_KINDS, type LogKind } from './domain/log-columns.ts';
-import type { ServingDependencies } from './http/route-dependencies.ts';
+import type { ServingDependencies } from './http/serving.ts';
 import type { SampledValues } from './observe/metrics.ts';
 import type { Store } from './store/store.ts';
 import { type Clock, MICROS_PER_SECOND } from './system/clock.ts';

@@ -5,8 +5,8 @@ import { commands } from '../src/cli/commands.ts';
 import { FLAGS, type FlagName, isSwitch, KEY_VARIABLES, URL_VARIABLES, variableOf } from '../src/config.ts';
 import { loadCatalog } from '../src/endpoint/catalog.ts';
 import { STATUS_BY_CODE } from '../src/http/error-response.ts';
-import { type InternalDependencies, internalRoutes } from '../src/http/internal-routes.ts';
-import { publicRoutes } from '../src/http/public-routes.ts';
+import { internalRoutes, publicRoutes } from '../src/http/routes.ts';
+import type { RouteDependencies } from '../src/http/serving.ts';
 import { EVENTS } from '../src/observe/event.ts';
 import { METRICS } from '../src/observe/metric-definitions.ts';
 import { BUILT_IN } from './support/custom-endpoints.ts';
@@ -51,7 +51,7 @@ function expectMention(file: string, text: string, what: string, word: string): 
 }
 
 const catalog = loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb');
-const dependencies: InternalDependencies = {
+const dependencies: RouteDependencies = {
   version: '0',
   storeName: 'duckdb',
   catalog,

@@ -10,7 +10,7 @@ export interface CacheKeyFields {
    * The requested project if the endpoint has a parameter `project`, and otherwise all projects of the token. Undefined if the
    * token is not pinned.
    */
-  readonly pin: string | readonly string[] | undefined;
+  readonly pin: readonly string[] | undefined;
   /** Declared parameters in the order of the definition. An absent parameter has its default or fallback; null if it has none. */
   readonly parameters: readonly (readonly [name: string, value: string | null])[];
 }

@@ -62,8 +62,10 @@ export class EndpointResult {
   /** How long the query took. */
   readonly timing: Pick<QueryResult, 'queuedMs' | 'executedMs'>;
   readonly #columns: readonly Column[];
-  /** The key is toEncodingKey(). The value is a promise while the encoding is being created. */
-  readonly #encodings = new Map<number, EncodedResult | Promise<EncodedResult>>();
+  /** The encodings that exist. The key is toEncodingKey(). */
+  readonly #encoded = new Map<number, EncodedResult>();
+  /** The encodings that exist or are being created. */
+  readonly #encodings = new Map<number, Promise<EncodedResult>>();
   /** Estimated size of the rows in memory. */
   readonly rowBytes: number;
   readonly #options: ResultOptions;
@@ -93,20 +95,28 @@ export class EndpointResult {
     return this.rowBytes + this.#encodedBytes;
   }
 
-  /** Returns a promise only until the encoding exists: awaiting takes a noticeable part of the time of a cache hit. */
-  encode(request: EncodingRequest): EncodedResult | Promise<EncodedResult> {
+  /** Returns the encoding if it exists already. */
+  findEncoded(request: EncodingRequest): EncodedResult | undefined {
+    return this.#encoded.get(toEncodingKey(request));
+  }
+
+  /** Creates the encoding, unless it exists or is being created. */
+  async encode(request: EncodingRequest): Promise<EncodedResult> {
     const key = toEncodingKey(request);
     const existing = this.#encodings.get(key);
     if (existing !== undefined) return existing;
-    const creating = this.#create(request).then(encoded => {
-      this.#encodings.set(key, encoded);
+    const creating = this.#create(request);
+    this.#encodings.set(key, creating);
+    try {
+      const encoded = await creating;
+      this.#encoded.set(key, encoded);
       this.#encodedBytes += encoded.body.length;
       this.#options.onSizeChange?.();
       return encoded;
-    });
-    this.#encodings.set(key, creating);
-    creating.catch(() => this.#encodings.delete(key)); // the next request retries
-    return creating;
+    } catch (error) {
+      this.#encodings.delete(key); // the next request retries
+      throw error;
+    }
   }
 
   async #create(request: EncodingRequest): Promise<EncodedResult> {

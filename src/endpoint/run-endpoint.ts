@@ -1,4 +1,5 @@
 // Runs an endpoint for a validated request: returns the cached result, or runs the query. Knows no HTTP.
+import { createCacheKey } from '../cache/cache-key.ts';
 import type { CacheOutcome, CacheResult, GetOptions, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
 import { DendroError, RefusedError } from '../domain/errors.ts';
@@ -13,7 +14,7 @@ import { addContextValues } from './parameters.ts';
 import { findPatternExcess } from './pattern-cost.ts';
 import { querySlices } from './query-slices.ts';
 import { findTimeRange } from './time-range.ts';
-import { createKey, type ValidatedRequest } from './validated-requests.ts';
+import type { ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {
   readonly store: Store;
@@ -65,6 +66,8 @@ export interface EndpointRun {
   readonly ageMs: number;
   /** How long the cache will return the same result; 0 if the result is not cached. */
   readonly freshForMs: number;
+  /** The cache key of the result; undefined with the outcome `bypass`. */
+  readonly key?: string;
 }
 
 /** The query of a request and everything that its result depends on. */
@@ -75,18 +78,14 @@ interface PreparedQuery {
   readonly pin: readonly string[] | undefined;
 }
 
-/**
- * Returns no promise for a cached result, unless a refresh is forced or the project is rejected: awaiting takes a noticeable part
- * of the time of a cache hit.
- */
-export function runEndpoint(
+/** Returns the cached result, or runs the query. */
+export async function runEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
-  validated: ValidatedRequest,
+  { values }: ValidatedRequest,
   options: RunOptions = {},
-): EndpointRun | Promise<EndpointRun> {
+): Promise<EndpointRun> {
   const { definition } = endpoint;
-  const { values } = validated;
   const { projects, forceRefresh = false, request, caller = '', beforeLoad } = options;
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, options);
@@ -96,14 +95,25 @@ export function runEndpoint(
     beforeLoad?.(caller);
     return runUncached(dependencies, prepared, request);
   }
-  const key = pin === undefined ? validated.key : pinnedKeyOf(definition, validated, pin);
+  const key = createKey(prepared);
   const cached = forceRefresh ? undefined : cache.getCached(key);
-  if (cached !== undefined) return toRun(cached);
+  if (cached !== undefined) return toRun(key, cached);
   beforeLoad?.(caller);
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
-  return cache.get({ key, lifetime, load }, toGetOptions(request, forceRefresh)).then(toRun);
+  return toRun(key, await cache.get({ key, lifetime, load }, toGetOptions(request, forceRefresh)));
+}
+
+function createKey({ endpoint: { definition }, values, pin }: PreparedQuery): string {
+  return createCacheKey({
+    endpointId: definition.id,
+    pin,
+    parameters: Object.keys(definition.parameters).map(name => [
+      name,
+      values[name]?.value?.toString() ?? null,
+    ]),
+  });
 }
 
 /**
@@ -117,14 +127,6 @@ export function findPin(
 ): readonly string[] {
   if (!hasProject(definition)) return [...new Set(projects)].sort();
   return projects.filter(project => project === values['project']?.value).slice(0, 1);
-}
-
-function pinnedKeyOf(
-  definition: EndpointDefinition,
-  { values, pinnedKey }: ValidatedRequest,
-  pin: readonly string[],
-): string {
-  return hasProject(definition) ? pinnedKey : createKey(definition, values, pin);
 }
 
 /**
@@ -143,8 +145,11 @@ function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean
   };
 }
 
-function toRun({ value, outcome, ageMs, freshForMs }: CacheResult<EndpointResult>): EndpointRun {
-  return { result: value, outcome, ageMs, freshForMs };
+function toRun(
+  key: string,
+  { value: result, outcome, ageMs, freshForMs }: CacheResult<EndpointResult>,
+): EndpointRun {
+  return { result, outcome, ageMs, freshForMs, key };
 }
 
 /** The cache entry keeps the returned function for its refreshes, so the function drops its reference to the request. */

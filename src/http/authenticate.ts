@@ -1,7 +1,6 @@
 // Authentication. A secret is the string that the client sends, in X-API-KEY or Authorization: Bearer. A token is the stored
 // record with the hash of a secret. A secret in the query string is never read.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { RefusedError } from '../domain/errors.ts';
 import type { Clock } from '../system/clock.ts';
 import type { TokenSet } from '../token/active-tokens.ts';
@@ -24,10 +23,7 @@ export class WrongSecretError extends RefusedError {
   }
 }
 
-/**
- * Returns the request's token. Throws `unauthorized` without a valid token, and `rate_limited` if the token exceeds its rate.
- * Returns no promise, so that a cache hit stays synchronous.
- */
+/** Returns the request's token. Throws `unauthorized` without a valid token, and `rate_limited` if the token exceeds its rate. */
 export function authenticate(dependencies: AuthDependencies, rawRequest: IncomingMessage): Token {
   const token = findToken(dependencies, rawRequest);
   if (typeof token === 'string') throw toRefusedError(dependencies, rawRequest, token);
@@ -67,36 +63,16 @@ function toRefusedError(
   return new WrongSecretError(reason, tokenName);
 }
 
-/**
- * The last valid secret of each connection and its hash. The next request nearly always has the same secret, and hashing it
- * again would take a tenth of the time of a cache hit. Every request still checks that the token exists and has not expired.
- */
-const lastSecrets = new WeakMap<Socket, { readonly secret: string; readonly sha256: string }>();
-
 /** Returns the request's token, or why the request has no valid one. */
 export function findToken(
   { tokens, clock }: AuthDependencies,
-  { headers, socket }: IncomingMessage,
+  { headers }: IncomingMessage,
 ): Token | InvalidTokenReason {
   const secret = readSecret(headers);
   if (secret === '') return 'no_token';
-  const last = lastSecrets.get(socket);
-  const isLastSecret = last !== undefined && isSameSecret(last.secret, secret);
-  const token = isLastSecret ? tokens.findByHash(last.sha256) : tokens.find(secret);
+  const token = tokens.find(secret);
   if (token === undefined) return 'unknown_token';
-  if (hasExpired(token, clock)) return 'expired_token';
-  if (!isLastSecret) lastSecrets.set(socket, { secret, sha256: token.sha256 });
-  return token;
-}
-
-/**
- * Constant time: clients behind a proxy share connections, so one could otherwise find another's secret from response times.
- */
-function isSameSecret(one: string, other: string): boolean {
-  let difference = one.length ^ other.length;
-  for (let index = 0; index < one.length; index++)
-    difference |= one.charCodeAt(index) ^ other.charCodeAt(index);
-  return difference === 0;
+  return hasExpired(token, clock) ? 'expired_token' : token;
 }
 
 /** An empty header counts as absent. If both headers are present, X-API-KEY is used. */

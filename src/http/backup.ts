@@ -5,8 +5,8 @@ import { DendroError } from '../domain/errors.ts';
 import { authenticateAdmin } from './authenticate.ts';
 import { readJsonObject } from './request-body.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';
-import type { ServingDependencies } from './route-dependencies.ts';
 import type { HttpRequest } from './router.ts';
+import type { ServingDependencies } from './serving.ts';
 
 export const BACKUP_PATH = '/api/admin/backup';
 

@@ -23,27 +23,44 @@ export function afterEarlierResponses(socket: Socket, callback: () => void): voi
   else last.once('close', callback);
 }
 
-const closeCallbacks = new WeakMap<Socket, Set<() => void>>();
-
 /**
  * Calls back when the connection closes. A pipelined response that waits behind another one emits no `close`, so the connection
- * itself is watched, with one listener for all of its requests. The returned function removes the callback. It returns false if
- * the callback was called or removed before.
+ * itself is watched. The returned function removes the callback.
  */
-export function onConnectionClose(socket: Socket, callback: () => void): () => boolean {
-  const callbacks = closeCallbacks.get(socket) ?? watchClose(socket);
-  callbacks.add(callback);
-  return () => callbacks.delete(callback);
+export function onConnectionClose(socket: Socket, callback: () => void): () => void {
+  socket.setMaxListeners(0); // a connection can have any number of pipelined requests
+  socket.once('close', callback);
+  return () => socket.off('close', callback);
 }
 
-function watchClose(socket: Socket): Set<() => void> {
-  const callbacks = new Set<() => void>();
-  closeCallbacks.set(socket, callbacks);
-  socket.once('close', () => {
-    for (const callback of callbacks) callback();
-    callbacks.clear();
+/**
+ * Reports once whether a response is completely written to its connection. If the connection closes earlier, the client usually
+ * retries the request. Call it before the response is sent.
+ */
+export function watchDelivery(
+  socket: Socket,
+  rawResponse: ServerResponse,
+  report: (isDelivered: boolean) => void,
+): void {
+  if (rawResponse.destroyed || hasDisconnected(socket)) {
+    report(false);
+    return;
+  }
+  const cancel = onConnectionClose(socket, () => {
+    rawResponse.off('finish', onFinish);
+    report(false);
   });
-  return callbacks;
+  const onFinish = () => {
+    cancel();
+    // Node also emits `finish` if the connection was destroyed before the last byte was written.
+    report(!hasDisconnected(socket));
+  };
+  rawResponse.prependOnceListener('finish', onFinish); // before Node's own listener, which may close the connection
+}
+
+/** Checks both directions: Node closes its side as soon as the client has closed its own. */
+function hasDisconnected(socket: Socket): boolean {
+  return socket.destroyed || socket.readableEnded || socket.writableEnded;
 }
 
 /** How long a connection stays half-open after its last response, so that the client can read that response. */

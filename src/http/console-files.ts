@@ -59,7 +59,7 @@ export function consoleRoutes(directory: string = CONSOLE_DIRECTORY): Route[] {
     {
       path: '/',
       methods,
-      handle(request) {
+      async handle(request) {
         page ??= readPage(directory);
         return fileResponse(page, request, 'no-cache');
       },
@@ -67,7 +67,7 @@ export function consoleRoutes(directory: string = CONSOLE_DIRECTORY): Route[] {
     {
       path: '/assets/*',
       methods,
-      handle(request) {
+      async handle(request) {
         assets ??= readAssets(join(directory, 'assets'));
         // The name is looked up in the list of built files, so it cannot lead to any other file.
         const asset = assets.get(request.pathParameter);

@@ -3,10 +3,8 @@
 import { DendroError } from '../domain/errors.ts';
 import { RESULT_FORMATS, type ResultFormat } from '../endpoint/encode-rows.ts';
 import { COMPRESSIONS, type ContentCoding } from '../endpoint/endpoint-result.ts';
-import { readIsoTimestamps } from '../endpoint/parameters.ts';
 import { mediaTypeOf } from './request-body.ts';
 import { JSON_TYPE } from './response.ts';
-import type { HttpRequest } from './router.ts';
 
 export const CONTENT_TYPES: Readonly<Record<ResultFormat, string>> = {
   json: JSON_TYPE,
@@ -17,16 +15,10 @@ export const CONTENT_TYPES: Readonly<Record<ResultFormat, string>> = {
 
 const MEDIA_TYPES = RESULT_FORMATS.map(format => ({ format, mediaType: mediaTypeOf(CONTENT_TYPES[format]) }));
 
-/** Saves parsing: a query string that does not match has no parameter `format`, not even a percent-encoded one (%66ormat). */
-const MAY_CONTAIN_FORMAT = /format|%[67]/;
-
-export function chooseFormat(
-  request: Pick<HttpRequest, 'queryString' | 'parameters'>,
-  accept: string | undefined,
-): ResultFormat {
-  if (!MAY_CONTAIN_FORMAT.test(request.queryString)) return chooseByAccept(accept);
-  const values = request.parameters.getAll('format');
-  if (values.length === 0 || (values.length === 1 && values[0] === '')) return chooseByAccept(accept);
+/** An empty value counts as absent. */
+export function chooseFormat(parameters: URLSearchParams, accept: string | undefined): ResultFormat {
+  const values = parameters.getAll('format');
+  if (values.every(value => value === '') && values.length < 2) return chooseByAccept(accept);
   const format = RESULT_FORMATS.find(name => name === values[0]);
   if (format === undefined || values.length > 1)
     throw new DendroError(
@@ -35,13 +27,6 @@ export function chooseFormat(
       { param: 'format' },
     );
   return format;
-}
-
-/** Like MAY_CONTAIN_FORMAT, for the parameter `timestamps`. */
-const MAY_CONTAIN_TIMESTAMPS = /timestamps|%[67]/;
-
-export function chooseIsoTimestamps(request: Pick<HttpRequest, 'queryString' | 'parameters'>): boolean {
-  return MAY_CONTAIN_TIMESTAMPS.test(request.queryString) && readIsoTimestamps(request.parameters);
 }
 
 /**

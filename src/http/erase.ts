@@ -26,7 +26,7 @@ export async function postErase(serving: EraseDependencies, { raw }: HttpRequest
   return statusResponse(202, erasure.status);
 }
 
-export function getErase(serving: EraseDependencies, { raw }: HttpRequest): HttpResponse {
+export async function getErase(serving: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   authenticateAdmin(serving, raw);
   return statusResponse(200, serving.erasure.status);
 }

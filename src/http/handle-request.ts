@@ -1,24 +1,24 @@
 // Handles one request: limits, path, method, then the route. Every thrown error becomes an error response.
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError, RefusedError } from '../domain/errors.ts';
-import type { CACHE_OUTCOMES, Observe } from '../observe/event.ts';
+import type { Event, Observe } from '../observe/event.ts';
 import { WrongSecretError } from './authenticate.ts';
-import { onConnectionClose, trackUnfinished } from './connection.ts';
+import { trackUnfinished, watchDelivery } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
-import { watchDelivery } from './delivery.ts';
 import { errorResponse, STATUS_BY_CODE, toClientError } from './error-response.ts';
 import { isRejected } from './parser-error.ts';
 import { checkRequest, hasAmbiguousEnd } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
-import type { HttpRequest, Route, RouteMatch, Router } from './router.ts';
+import { findRoute, HttpRequest, type Route } from './router.ts';
 import { closeIfThrottled, sendThrottled, type ThrottleDependencies } from './throttled-response.ts';
 import { addHsts } from './tls.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
 
 export interface RequestDependencies extends ThrottleDependencies {
-  readonly router: Router;
+  readonly routes: readonly Route[];
+  /** The route of `routes` that has cache hits. */
+  readonly hitRoute: Route | undefined;
   /** Web origins whose pages may call the listener; empty: CORS is off. */
   readonly corsOrigins: readonly string[];
   readonly unsentResponses: UnsentResponses;
@@ -38,50 +38,112 @@ export function handleRequest(
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,
 ): void {
+  const { hitRoute } = dependencies;
   const { socket } = rawRequest;
   if (ambiguousConnections.has(socket)) return;
+  // A response without a socket waits for earlier responses of the connection (pipelining). If one of those is throttled, the
+  // connection is closed.
+  if (rawResponse.socket === null && closeIfThrottled(socket)) return;
+  const startedAt = performance.now();
+  const hit = hitRoute?.cacheHit?.(rawRequest, startedAt);
+  if (hit === undefined) {
+    trackUnfinished(socket, rawResponse);
+    void respond(dependencies, rawRequest, rawResponse, startedAt);
+    return;
+  }
+  reportCompleted(dependencies, rawRequest, {
+    type: 'request_completed',
+    route: hitRoute?.path ?? '',
+    endpoint: hit.endpoint,
+    status: hit.response.status,
+    outcome: 'hit',
+    durationMs: performance.now() - startedAt,
+  });
+  sendResponse(dependencies, rawRequest, rawResponse, hit.response);
+  if (!rawResponse.writableFinished) trackUnfinished(socket, rawResponse);
+}
+
+async function respond(
+  dependencies: RequestDependencies,
+  rawRequest: IncomingMessage,
+  rawResponse: ServerResponse,
+  startedAt: number,
+): Promise<void> {
+  const { socket } = rawRequest;
   if (hasAmbiguousEnd(rawRequest)) {
     ambiguousConnections.add(socket);
     rawResponse.shouldKeepAlive = false;
   }
-  // A response without a socket waits for earlier responses of the connection (pipelining). If one of those is throttled, the
-  // connection is closed.
-  if (rawResponse.socket === null && closeIfThrottled(socket)) return;
-  const handle = () => {
-    const response = createResponse(dependencies, rawRequest, rawResponse);
-    // No promise for a response that is ready: awaiting it would measurably slow down a cache hit.
-    if (response instanceof Promise)
-      void response.then(resolved => sendResponse(dependencies, rawRequest, rawResponse, resolved));
-    else sendResponse(dependencies, rawRequest, rawResponse, response);
-  };
-  if (rawRequest.headers['transfer-encoding'] === undefined) {
-    handle();
-    if (!rawResponse.writableFinished) trackUnfinished(socket, rawResponse);
-    return;
+  if (rawRequest.headers['transfer-encoding'] !== undefined) {
+    // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request is not handled.
+    // `isRejected` does not say which request of the connection was rejected. If this request is complete after the microtask, it
+    // is valid, and the rejected one is a later request.
+    await undefined;
+    if (!rawRequest.complete && isRejected(socket)) return;
   }
-  // Node validates Transfer-Encoding after emitting `request`. Wait one microtask, so that a rejected request is not handled.
-  // `isRejected` does not say which request of the connection was rejected. If this request is complete after the microtask, it
-  // is valid, and the rejected one is a later request.
-  trackUnfinished(socket, rawResponse);
-  queueMicrotask(() => {
-    if (rawRequest.complete || !isRejected(socket)) handle();
-  });
+  const response = await createResponse(dependencies, rawRequest, rawResponse, startedAt);
+  sendResponse(dependencies, rawRequest, rawResponse, response);
 }
 
+/** Also for requests without a listener (inject.ts). */
+export async function createResponse(
+  dependencies: RequestDependencies,
+  rawRequest: IncomingMessage,
+  rawResponse: ServerResponse,
+  startedAt: number,
+): Promise<HttpResponse> {
+  const { routes, corsOrigins } = dependencies;
+  let route: Route | undefined;
+  let request: HttpRequest | undefined;
+  let response: HttpResponse;
+  try {
+    checkRequest(rawRequest);
+    const match = findRoute(routes, rawRequest.url ?? '');
+    route = match.route;
+    if (rawRequest.method === 'OPTIONS' && corsOrigins.length > 0)
+      return corsPreflightResponse(route.methods); // not counted
+    if (!route.methods.includes(rawRequest.method ?? '')) throw methodNotAllowed(rawRequest, route);
+    request = new HttpRequest(rawRequest, rawResponse, startedAt, match);
+    response = await route.handle(request);
+  } catch (error) {
+    // Users often leave a slow page: an error is then not reported.
+    if (canRespond(rawRequest, rawResponse)) reportError(dependencies, rawRequest, route, request, error);
+    const clientError = toClientError(error);
+    response = route?.errorResponse?.(clientError, rawRequest) ?? errorResponse(clientError);
+    if (clientError.code === 'method_not_allowed') response.headers.push('Allow', listMethods(route));
+    if (error instanceof WrongSecretError) response = { ...response, isThrottled: true };
+  }
+  if (canRespond(rawRequest, rawResponse)) {
+    reportCompleted(dependencies, rawRequest, {
+      type: 'request_completed',
+      route: route?.path ?? '',
+      endpoint: request?.endpoint,
+      status: response.status,
+      outcome: request?.outcome ?? 'none',
+      durationMs: performance.now() - startedAt,
+    });
+    // If anything has read the id, it may be in Dendro's log or in the query log of the store (`QueryOptions.label`).
+    if (request?.usedId !== undefined) response.headers.push('Dendro-Request-Id', request.usedId);
+  }
+  return response;
+}
+
+/** Sends nothing if the client has disconnected. */
 function sendResponse(
   dependencies: RequestDependencies,
   rawRequest: IncomingMessage,
   rawResponse: ServerResponse,
   response: HttpResponse,
 ): void {
-  if (response.reportDelivery !== undefined) watchDelivery(rawRequest, rawResponse, response.reportDelivery);
+  const { socket } = rawRequest;
+  if (response.reportDelivery !== undefined) watchDelivery(socket, rawResponse, response.reportDelivery);
   if (!canRespond(rawRequest, rawResponse)) {
     void response.stream?.release();
     return;
   }
   const { corsOrigins, unsentResponses } = dependencies;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
-  addHsts(response, rawRequest.socket);
+  addHsts(response, socket);
   if (response.isThrottled)
     sendThrottled(dependencies, rawRequest, response, () => send(rawResponse, response, unsentResponses));
   else send(rawResponse, response, unsentResponses);
@@ -95,177 +157,44 @@ function canRespond({ socket }: IncomingMessage, rawResponse: ServerResponse): b
   return !rawResponse.destroyed && socket.writable;
 }
 
-/** Also for requests without a listener (inject.ts). */
-export function createResponse(
-  dependencies: RequestDependencies,
-  rawRequest: IncomingMessage,
-  rawResponse: ServerResponse,
-): HttpResponse | Promise<HttpResponse> {
-  const { router, corsOrigins } = dependencies;
-  const startedAt = performance.now();
-  let route: Route | undefined;
-  let routePath = '';
-  let request: RoutedRequest | undefined;
-  const toErrorResponse = (error: unknown) => {
-    if (canRespond(rawRequest, rawResponse)) reportError(dependencies, rawRequest, routePath, error, request);
-    const clientError = toClientError(error);
-    const response = route?.errorResponse?.(clientError, rawRequest) ?? errorResponse(clientError);
-    return { ...response, isThrottled: error instanceof WrongSecretError };
-  };
-  // If the client has disconnected, no response is sent, so none is counted. `toErrorResponse` reports no error then, because
-  // users often leave a slow page.
-  const complete = (response: HttpResponse) =>
-    canRespond(rawRequest, rawResponse)
-      ? completeResponse(dependencies, rawRequest, routePath, response, request, startedAt)
-      : response;
-  try {
-    checkRequest(rawRequest);
-    const match = router.find(rawRequest.url ?? '');
-    route = match.route;
-    routePath = route.path;
-    if (rawRequest.method === 'OPTIONS' && corsOrigins.length > 0)
-      return corsPreflightResponse(route.methods); // not counted
-    if (!route.methods.includes(rawRequest.method ?? ''))
-      return complete(methodNotAllowedResponse(rawRequest, route));
-    request = new RoutedRequest(rawRequest, rawResponse, match, startedAt);
-    const response = route.handle(request);
-    if (!(response instanceof Promise)) return complete(response);
-    return response.catch(toErrorResponse).then(complete);
-  } catch (error) {
-    return complete(toErrorResponse(error));
-  }
-}
-
-/**
- * Counts the request. Adds the request id to the response if anything has read the id: it may then be in Dendro's log or in the
- * query log of the store (`QueryOptions.label`).
- */
-function completeResponse(
+function reportCompleted(
   { observe, hasAccessLog, clientAddressOf }: RequestDependencies,
   rawRequest: IncomingMessage,
-  routePath: string,
-  response: HttpResponse,
-  request: RoutedRequest | undefined,
-  startedAt: number,
-): HttpResponse {
-  const completed = {
-    type: 'request_completed',
-    route: routePath,
-    endpoint: request?.endpoint,
-    status: response.status,
-    outcome: request?.outcome ?? 'none',
-    durationMs: performance.now() - startedAt,
-  } as const;
+  completed: Extract<Event, { type: 'request_completed' }>,
+): void {
   observe(completed);
-  if (hasAccessLog)
-    observe({
-      ...completed,
-      type: 'access',
-      method: rawRequest.method ?? '',
-      address: clientAddressOf(rawRequest),
-    });
-  if (request?.usedId !== undefined) response.headers.push('Dendro-Request-Id', request.usedId);
-  return response;
+  if (!hasAccessLog) return;
+  const method = rawRequest.method ?? '';
+  observe({ ...completed, type: 'access', method, address: clientAddressOf(rawRequest) });
 }
 
 /** Reports the details of an error that the operator needs and the client does not get. */
 function reportError(
   { observe, clientAddressOf }: RequestDependencies,
   rawRequest: IncomingMessage,
-  routePath: string,
+  { path: route }: Pick<Route, 'path'> = { path: '' },
+  request: HttpRequest | undefined,
   error: unknown,
-  request: RoutedRequest | undefined,
 ): void {
-  if (error instanceof RefusedError)
-    observe({
-      type: 'token_refused',
-      reason: error.reason,
-      address: clientAddressOf(rawRequest),
-      route: routePath,
-      tokenName: error.tokenName,
-    });
+  if (error instanceof RefusedError) {
+    const { reason, tokenName } = error;
+    observe({ type: 'token_refused', reason, address: clientAddressOf(rawRequest), route, tokenName });
+  }
   const { code, cause } = toClientError(error);
   const status = STATUS_BY_CODE[code];
   if (status < 500) return;
-  const details = { route: routePath, endpoint: request?.endpoint, status, id: request?.id ?? '' };
+  const details = { route, endpoint: request?.endpoint, status, id: request?.id ?? '' };
   if (status === 500) observe({ type: 'request_failed', ...details, error });
   else observe({ type: 'request_unavailable', ...details, error: cause ?? error });
 }
 
-/**
- * Creates parameters, signal and id on first use, because most cache hits need none of them. A class, because creating getters
- * in an object literal for every request took a third of the time of a cache hit.
- */
-class RoutedRequest implements HttpRequest {
-  readonly raw: IncomingMessage;
-  readonly pathParameter: string;
-  readonly queryString: string;
-  readonly target: string;
-  readonly startedAt: number;
-  endpoint: string | undefined = undefined;
-  outcome: (typeof CACHE_OUTCOMES)[number] = 'none';
-  readonly #rawResponse: ServerResponse;
-  #parameters: URLSearchParams | undefined;
-  #signal: AbortSignal | undefined;
-  #id: string | undefined;
-
-  constructor(
-    rawRequest: IncomingMessage,
-    rawResponse: ServerResponse,
-    { pathParameter, queryString, target }: RouteMatch,
-    startedAt: number,
-  ) {
-    this.startedAt = startedAt;
-    this.raw = rawRequest;
-    this.#rawResponse = rawResponse;
-    this.pathParameter = pathParameter;
-    this.queryString = queryString;
-    this.target = target;
-  }
-
-  get parameters(): URLSearchParams {
-    this.#parameters ??= new URLSearchParams(this.queryString);
-    return this.#parameters;
-  }
-
-  /** Never taken from the request: a client could put anything into the logs, even a token. */
-  get id(): string {
-    this.#id ??= randomUUID();
-    return this.#id;
-  }
-
-  /** Undefined if `id` was never read. */
-  get usedId(): string | undefined {
-    return this.#id;
-  }
-
-  get signal(): AbortSignal {
-    this.#signal ??= createDisconnectSignal(this.raw, this.#rawResponse);
-    return this.#signal;
-  }
+function methodNotAllowed({ method }: IncomingMessage, route: Route): DendroError {
+  return new DendroError(
+    'method_not_allowed',
+    `method ${method} is not allowed; allowed: ${listMethods(route)}`,
+  );
 }
 
-function createDisconnectSignal(rawRequest: IncomingMessage, rawResponse: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  const abort = () => {
-    if (!rawResponse.writableFinished)
-      controller.abort(new DendroError('unavailable', 'the client disconnected'));
-  };
-  const { socket } = rawRequest;
-  const cancel = onConnectionClose(socket, abort);
-  rawResponse.once('close', () => {
-    cancel();
-    abort();
-  });
-  if (rawResponse.destroyed || socket.destroyed) abort();
-  return controller.signal;
-}
-
-function methodNotAllowedResponse(rawRequest: IncomingMessage, route: Route): HttpResponse {
-  const allow = route.methods.join(', ');
-  const message = `method ${rawRequest.method} is not allowed; allowed: ${allow}`;
-  const error = new DendroError('method_not_allowed', message);
-  const response = route.errorResponse?.(error, rawRequest) ?? errorResponse(error);
-  response.headers.push('Allow', allow);
-  return response;
+function listMethods(route: Route | undefined): string {
+  return route?.methods.join(', ') ?? '';
 }

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import type { Observe } from '../observe/event.ts';
 import { createResponse, type RequestDependencies } from './handle-request.ts';
 import type { HttpResponse, ResponseStream } from './response.ts';
-import { type Route, Router } from './router.ts';
+import type { Route } from './router.ts';
 
 /** Like `fetch`, with a path in place of a URL. */
 export type Inject = (path: string, init?: RequestInit) => Promise<Response>;
@@ -16,8 +16,8 @@ export function createInject(
   observe: Observe,
   headers: Readonly<Record<string, string>>,
 ): Inject {
-  const dependencies: Pick<RequestDependencies, 'router' | 'corsOrigins' | 'observe' | 'clientAddressOf'> = {
-    router: new Router(routes),
+  const dependencies: Pick<RequestDependencies, 'routes' | 'corsOrigins' | 'observe' | 'clientAddressOf'> = {
+    routes,
     corsOrigins: [],
     observe,
     clientAddressOf: () => 'local',
@@ -29,6 +29,7 @@ export function createInject(
       dependencies as RequestDependencies,
       rawRequest,
       new ServerResponse(rawRequest),
+      performance.now(),
     );
     response.reportDelivery?.(true);
     return toResponse(response);

@@ -7,11 +7,9 @@ import type { ConnectionLimit } from './connection-limit.ts';
 import { handleRequest, type RequestDependencies } from './handle-request.ts';
 import { respondToParserError } from './parser-error.ts';
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES } from './request-limits.ts';
-import { type Route, Router } from './router.ts';
 import { readTlsPair, type TlsFiles } from './tls.ts';
 
-export interface ListenerOptions extends Omit<RequestDependencies, 'router'> {
-  readonly routes: readonly Route[];
+export interface ListenerOptions extends Omit<RequestDependencies, 'hitRoute'> {
   readonly name: 'public' | 'internal';
   readonly address: { readonly host: string; readonly port: number };
   readonly tls: TlsFiles | undefined;
@@ -39,7 +37,8 @@ const SERVER_OPTIONS: ServerOptions = {
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const dependencies = { ...options, router: new Router(options.routes) };
+  const hitRoute = options.routes.find(({ cacheHit }) => cacheHit !== undefined);
+  const dependencies = { ...options, hitRoute };
   const onRequest: RequestListener = (rawRequest, rawResponse) =>
     handleRequest(dependencies, rawRequest, rawResponse);
   const server = createHttpServer(options, onRequest);

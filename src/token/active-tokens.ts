@@ -1,7 +1,7 @@
 // The tokens that a running server accepts: those of the tokens file and of the environment. The file is checked
 // twice a second, so that creating or revoking a token takes effect within 1 s. If the file cannot be read, the last valid set
 // stays active and the error is logged.
-import { timingSafeEqual } from 'node:crypto';
+import { randomInt, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Observe } from '../observe/event.ts';
 import { every, type Timer } from '../system/timer.ts';
@@ -12,28 +12,48 @@ export interface TokenSet {
   readonly size: number;
   /** The token with this secret, expired or not; undefined if there is none. */
   find(secret: string): Token | undefined;
-  /** The token whose secret has this SHA-256. */
-  findByHash(sha256: string): Token | undefined;
 }
 
 /**
  * Finds tokens by the hash of the secret. An attacker cannot choose the bits of a hash, so the time of the lookup reveals
  * nothing useful. The final comparison takes constant time.
+ *
+ * A secret that was found before is found by a checksum, because hashing takes a tenth of the time of a cache hit. The checksum
+ * has a random seed, so that nobody can choose two secrets with the same one.
  */
 export function createTokenSet(tokens: readonly Token[]): TokenSet {
   const byHash = new Map(tokens.map(token => [token.sha256, { token, hash: Buffer.from(token.sha256) }]));
-  const candidate = Buffer.alloc(64); // reused: allocating one per lookup measurably slows down a cache hit
+  const found = new Map<number, { readonly secret: string; readonly token: Token }>();
+  const seed = randomInt(2 ** 32);
   return {
     size: tokens.length,
     find(secret) {
+      const checksum = computeChecksum(secret, seed);
+      const known = found.get(checksum);
+      if (known !== undefined && isSameSecret(known.secret, secret)) return known.token;
       const hash = hashSecret(secret);
       const entry = byHash.get(hash);
-      if (entry === undefined) return undefined;
-      candidate.write(hash, 'latin1');
-      return timingSafeEqual(entry.hash, candidate) ? entry.token : undefined;
+      if (entry === undefined || !timingSafeEqual(entry.hash, Buffer.from(hash))) return undefined;
+      found.set(checksum, { secret, token: entry.token });
+      return entry.token;
     },
-    findByHash: sha256 => byHash.get(sha256)?.token,
   };
+}
+
+/** FNV-1a. */
+function computeChecksum(text: string, seed: number): number {
+  let checksum = seed;
+  for (let index = 0; index < text.length; index++)
+    checksum = Math.imul(checksum ^ text.charCodeAt(index), 0x01000193);
+  return checksum;
+}
+
+/** In constant time, so that response times tell nothing about the secret of another client. */
+function isSameSecret(one: string, other: string): boolean {
+  let difference = one.length ^ other.length;
+  for (let index = 0; index < one.length; index++)
+    difference |= one.charCodeAt(index) ^ other.charCodeAt(index);
+  return difference === 0;
 }
 
 /** A token whose secret is the value of an environment variable. */
@@ -85,7 +105,6 @@ export function watchTokens(
 
   return {
     find: secret => tokens.find(secret),
-    findByHash: sha256 => tokens.findByHash(sha256),
     get size() {
       return tokens.size;
     },

@@ -42,7 +42,7 @@ test('a request has its address although the client resets the connection while 
         path: '/',
         methods: ['GET'],
         // Blocks this thread, so that Node does not notice that the connection is closed.
-        handle: () => {
+        handle: async () => {
           Atomics.store(shared, 0, 1);
           Atomics.notify(shared, 0);
           expect(Atomics.wait(shared, 1, 0, 10_000)).not.toBe('timed-out');

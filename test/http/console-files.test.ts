@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { consoleRoutes } from '../../src/http/console-files.ts';
-import { Router } from '../../src/http/router.ts';
+import { findRoute } from '../../src/http/router.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { createTempDirectory } from '../support/process.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
@@ -194,20 +194,20 @@ describe('a checkout without a built console', () => {
   afterAll(() => empty.remove());
 
   const handle = (directory: string, path: string) => {
-    const { route, pathParameter } = new Router(consoleRoutes(directory)).find(path);
-    return () =>
-      route.handle({ pathParameter, raw: { headers: {} } } as unknown as Parameters<typeof route.handle>[0]);
+    const { route, pathParameter } = findRoute(consoleRoutes(directory), path);
+    const request = { pathParameter, raw: { headers: {} } };
+    return route.handle(request as unknown as Parameters<typeof route.handle>[0]);
   };
 
-  test('the error says how to build the console', () => {
-    expect(handle(empty.path, '/')).toThrow('npm run build');
-    expect(handle(empty.path, '/assets/index.js')).toThrow('no such file');
+  test('the error says how to build the console', async () => {
+    await expect(handle(empty.path, '/')).rejects.toThrow('npm run build');
+    await expect(handle(empty.path, '/assets/index.js')).rejects.toThrow('no such file');
   });
 
-  test('only files of known types are served', () => {
+  test('only files of known types are served', async () => {
     mkdirSync(join(empty.path, 'assets'));
     for (const ending of ['', '.gz', '.br'])
       writeFileSync(join(empty.path, 'assets', `notes.txt${ending}`), 'text');
-    expect(handle(empty.path, '/assets/notes.txt')).toThrow('no such file');
+    await expect(handle(empty.path, '/assets/notes.txt')).rejects.toThrow('no such file');
   });
 });

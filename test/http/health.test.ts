@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
-import { type InternalDependencies, internalRoutes } from '../../src/http/internal-routes.ts';
 import { type Listener, listen } from '../../src/http/listener.ts';
-import { publicRoutes } from '../../src/http/public-routes.ts';
+import { internalRoutes, publicRoutes } from '../../src/http/routes.ts';
+import type { RouteDependencies } from '../../src/http/serving.ts';
 import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { systemTimer } from '../../src/system/timer.ts';
@@ -57,7 +57,7 @@ describe('GET /health', () => {
   describe.each(['starting', 'unavailable'] as const)('while %s', state => {
     const listeners: Listener[] = [];
     beforeAll(async () => {
-      const dependencies: InternalDependencies = {
+      const dependencies: RouteDependencies = {
         version,
         storeName: 'duckdb',
         catalog: loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'duckdb'),

@@ -2,8 +2,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RESULT_FORMATS } from '../../src/endpoint/encode-rows.ts';
 import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
-import { type InternalDependencies, internalRoutes } from '../../src/http/internal-routes.ts';
-import { publicRoutes } from '../../src/http/public-routes.ts';
+import { internalRoutes, publicRoutes } from '../../src/http/routes.ts';
+import type { RouteDependencies } from '../../src/http/serving.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
 import { readVersion } from '../../src/system/version.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
@@ -107,7 +107,7 @@ describe('GET /openapi.json', () => {
   });
 
   test('has every route with its methods, and the server of those of the internal listener', () => {
-    const dependencies = { catalog: { endpoints: [] } } as unknown as InternalDependencies;
+    const dependencies = { catalog: { endpoints: [] } } as unknown as RouteDependencies;
     const listRoutes = (routes: ReturnType<typeof publicRoutes>) =>
       routes
         .filter(({ path }) => path !== '/' && !path.startsWith('/assets/'))

@@ -1,8 +1,8 @@
 import * as zlib from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { internalRoutes } from '../../src/http/internal-routes.ts';
 import { listen } from '../../src/http/listener.ts';
+import { internalRoutes } from '../../src/http/routes.ts';
 import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
 import { systemTimer } from '../../src/system/timer.ts';

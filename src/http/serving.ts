@@ -1,19 +1,17 @@
-// What the routes of both listeners depend on. Most of it exists only while the server is neither starting nor stopping.
+// What the routes depend on. Most of it exists only while the server is neither starting nor stopping.
 import type { BackupDependencies } from '../backup/take-backup.ts';
 import { DendroError } from '../domain/errors.ts';
 import type { Catalog } from '../endpoint/catalog.ts';
 import type { EndpointDependencies } from '../endpoint/run-endpoint.ts';
-import type { ValidatedRequests } from '../endpoint/validated-requests.ts';
 import type { Erasure } from '../intake/erasure.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { StoreName } from '../store/store.ts';
-import type { AuthDependencies } from './authenticate.ts';
+import type { HitDependencies } from './cache-hit.ts';
 import type { UploadRate } from './request-body.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
 
 /** What routes need to serve requests. Exists from the end of startup to the stop, even while the store is unavailable. */
-export interface ServingDependencies extends EndpointDependencies, AuthDependencies {
-  readonly validatedRequests: ValidatedRequests;
+export interface ServingDependencies extends EndpointDependencies, HitDependencies {
   readonly unsentResponses: UnsentResponses;
   readonly intake: Intake;
   readonly erasure: Erasure;
@@ -21,7 +19,7 @@ export interface ServingDependencies extends EndpointDependencies, AuthDependenc
   readonly backup: BackupDependencies;
 }
 
-/** What the routes of both listeners need, from the start of the listeners on. */
+/** What the routes need from the start of the listeners on. */
 export interface RouteDependencies {
   readonly version: string;
   readonly storeName: StoreName;
@@ -31,6 +29,10 @@ export interface RouteDependencies {
   readonly state: () => 'starting' | 'ok' | 'unavailable';
   /** False if this process cannot recover by itself: only a restart helps. */
   readonly isRecoverable: () => boolean;
+  /** Whether /metrics is served without a token. */
+  readonly metricsOpen: boolean;
+  /** Returns the Prometheus text format. */
+  readonly renderMetrics: () => Promise<string>;
 }
 
 /**
