@@ -110,9 +110,9 @@ const SHARED = ['domain', 'system'];
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@clickhouse/client': ['store/clickhouse'],
   '@duckdb/node-api': ['store/duckdb', 'lazy logs/read-parquet.ts'],
-  'js-yaml': ['endpoint', 'http'],
   'prom-client': ['observe'],
   valibot: ['endpoint', 'store/duckdb', 'token'],
+  yaml: ['endpoint', 'http'],
 };
 
 const SRC = join(import.meta.dirname, '../src');

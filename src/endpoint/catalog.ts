@@ -2,7 +2,16 @@
 // then fails, and a reload keeps the current endpoints (live-catalog.ts).
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { load as parseYaml, YAMLException } from 'js-yaml';
+import {
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isScalar,
+  LineCounter,
+  type ParsedNode,
+  parseDocument,
+} from 'yaml';
 import { OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
@@ -239,35 +248,43 @@ function readSql(file: string, definition: EndpointDefinition): string {
 }
 
 function loadDefinition(file: string): EndpointDefinition {
-  const text = readText(file);
-  const definition = readDefinition(parseDefinition(file, text));
+  const lines = new LineCounter();
+  const document = parseDocument(readText(file), { lineCounter: lines, prettyErrors: false, merge: true });
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const { line, col } = lines.linePos(error.pos[0]);
+    throw new OperatorError(`${file}: ${error.message} at line ${line}, column ${col}`);
+  }
+  const definition = readDefinition(toContent(file, document));
   if (!('problem' in definition)) return definition;
   const { path, message } = definition.problem;
   if (path.length === 0) throw new OperatorError(`${file}: ${message}`);
-  throw new OperatorError(`${file}: ${path.join('.')}: ${message} at line ${findLine(text, path)}`);
+  const { line } = lines.linePos(findOffset(document, path));
+  throw new OperatorError(`${file}: ${path.join('.')}: ${message} at line ${line}`);
 }
 
-/** The line of a key, counted from 1, or of its nearest parent that is in the text. */
-function findLine(text: string, path: readonly string[]): number {
-  let end = 0;
-  for (const key of path) {
-    const literal = key.replace(/[^\w-]/g, '\\$&');
-    const pattern = new RegExp(`(^|[\\s{,])["']?${literal}["']?\\s*:`, 'gm');
-    pattern.lastIndex = end;
-    if (pattern.exec(text) !== null) end = pattern.lastIndex;
-  }
-  return text.slice(0, end).split('\n').length;
-}
-
-function parseDefinition(file: string, text: string): unknown {
+function toContent(file: string, document: Document.Parsed): unknown {
   try {
-    return parseYaml(text);
+    return document.toJS({ maxAliasCount: 100 });
   } catch (error) {
-    if (!(error instanceof YAMLException)) throw error;
-    const { reason, mark } = error;
-    const position = mark === undefined ? '' : ` at line ${mark.line + 1}, column ${mark.column + 1}`;
-    throw new OperatorError(`${file}: ${reason}${position}`);
+    throw new OperatorError(`${file}: ${(error as Error).message}`); // an alias without a target, or too many of them
   }
+}
+
+/** Where a key is in the file, or its nearest parent that is there. */
+function findOffset(document: Document.Parsed, path: readonly string[]): number {
+  let offset = 0;
+  let parent: unknown = document.contents;
+  for (const key of path) {
+    const collection = isAlias(parent) ? parent.resolve(document) : parent;
+    if (!isCollection(collection)) break;
+    const keyNode = isMap<ParsedNode>(collection)
+      ? collection.items.find(pair => isScalar(pair.key) && String(pair.key.value) === key)?.key
+      : undefined;
+    parent = collection.get(keyNode ?? Number(key), true);
+    offset = (keyNode ?? (parent as ParsedNode | undefined))?.range?.[0] ?? offset;
+  }
+  return offset;
 }
 
 function readText(file: string): string {

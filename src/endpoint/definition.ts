@@ -62,14 +62,17 @@ const endpointDefinition = v.strictObject({
    */
   applies_pin: flag,
   parameters: v.record(name, parameter),
-  columns: v.record(
-    name,
-    v.strictObject({
-      type: columnType,
-      description,
-      /** False: the SQL never returns null in this column. For clients; it is not checked. */
-      nullable: v.optional(v.boolean()),
-    }),
+  columns: v.pipe(
+    v.record(
+      name,
+      v.strictObject({
+        type: columnType,
+        description,
+        /** False: the SQL never returns null in this column. For clients; it is not checked. */
+        nullable: v.optional(v.boolean()),
+      }),
+    ),
+    v.minEntries(1, 'needs at least one column'),
   ),
   /**
    * The response has `Dendro-Clipped: retention` if the requested start is before the start of the retention period. `start` is
@@ -119,42 +122,13 @@ export type Example = v.InferOutput<typeof example>;
 export function readDefinition(
   content: unknown,
 ): EndpointDefinition | { readonly problem: DefinitionProblem } {
-  const forbiddenKey = findForbiddenKey(content);
-  if (forbiddenKey !== undefined) return { problem: forbiddenKey };
   const { success, output, issues } = v.safeParse(endpointDefinition, content, { message: describeIssue });
-  if (!success) return { problem: toProblem(issues[0]) };
+  if (!success) {
+    const [{ path = [], message }] = issues;
+    return { problem: { path: path.map(({ key }) => String(key)), message } };
+  }
   const problem = findProblem(output);
   return problem === undefined ? output : { problem };
-}
-
-/** `v.record` skips these keys without an error, to prevent prototype pollution. */
-const FORBIDDEN_KEYS = ['__proto__', 'prototype', 'constructor'];
-
-/** `parents`: the objects and arrays that contain `content`. With a YAML alias, a value can contain itself. */
-function findForbiddenKey(
-  content: unknown,
-  path: readonly string[] = [],
-  parents: readonly object[] = [],
-): DefinitionProblem | undefined {
-  if (typeof content !== 'object' || content === null) return undefined;
-  if (parents.includes(content)) return { path, message: 'the alias refers to a value that contains it' };
-  for (const [key, value] of Object.entries(content)) {
-    const keyPath = [...path, key];
-    const problem = FORBIDDEN_KEYS.includes(key)
-      ? { path: keyPath, message: 'this name is not allowed' }
-      : findForbiddenKey(value, keyPath, [...parents, content]);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
-}
-
-/** Keys of earlier versions and their new names, for the error message. */
-const RENAMED_KEYS = new Map([['otherwise', 'fallback']]);
-
-function toProblem({ path, message, expected }: v.BaseIssue<unknown>): DefinitionProblem {
-  const keys = path?.map(({ key }) => String(key)) ?? [];
-  const newKey = expected === 'never' ? RENAMED_KEYS.get(keys.at(-1) ?? '') : undefined;
-  return { path: keys, message: newKey === undefined ? message : `this key is now called ${newKey}` };
 }
 
 /** The message of an issue for which the schema defines none. */
@@ -165,22 +139,17 @@ function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
 
 /** Checks what the schema cannot express, because it involves more than one key. */
 function findProblem(definition: EndpointDefinition): DefinitionProblem | undefined {
-  const { parameters, retention, explain, columns } = definition;
-  const parameterProblem = findParameterProblem(parameters);
+  const parameterProblem = findParameterProblem(definition.parameters);
   if (parameterProblem !== undefined) return parameterProblem;
-  const readsProblem = findReadsProblem(definition);
-  if (readsProblem !== undefined) return { path: ['reads'], message: readsProblem };
-  const rangeProblem = findRangeProblem(definition);
-  if (rangeProblem !== undefined) return { path: ['range'], message: rangeProblem };
-  const partialProblem = findPartialProblem(definition);
-  if (partialProblem !== undefined) return { path: ['partial'], message: partialProblem };
-  const retentionProblem = findRetentionProblem(parameters, retention);
-  if (retentionProblem !== undefined) return { path: ['retention'], message: retentionProblem };
-  const explainProblem = findExplainProblem(explain);
-  if (explainProblem !== undefined) return { path: ['explain'], message: explainProblem };
-  return Object.keys(columns).length === 0
-    ? { path: ['columns'], message: 'needs at least one column' }
-    : undefined;
+  const findings = {
+    reads: findReadsProblem(definition),
+    range: findRangeProblem(definition),
+    partial: findPartialProblem(definition),
+    retention: findRetentionProblem(definition),
+  };
+  for (const [key, message] of Object.entries(findings))
+    if (message !== undefined) return { path: [key], message };
+  return undefined;
 }
 
 function findReadsProblem({ reads, parameters }: EndpointDefinition): string | undefined {
@@ -207,10 +176,6 @@ function findAbsenceProblem(
 
 function findRangeProblem({ range, parameters }: EndpointDefinition): string | undefined {
   if (range === undefined) return undefined;
-  const { bucket, window, ...others } = range;
-  if (bucket !== undefined && window === undefined) return 'bucket needs the key window';
-  if (window === undefined && Object.keys(others).length === 0)
-    return 'needs at least one of start, end, days and window';
   for (const time of [range.start, range.end])
     if (time !== undefined && parameters[time]?.type !== 'timestamp')
       return `${time} is not a parameter of type timestamp`;
@@ -265,10 +230,7 @@ export function searchParameterOf({ parameters }: EndpointDefinition): string | 
   return Object.keys(parameters).find(key => parameters[key]?.type === 'search');
 }
 
-function findRetentionProblem(
-  parameters: Record<string, Parameter>,
-  retention: { start: string; days: string } | undefined,
-): string | undefined {
+function findRetentionProblem({ parameters, retention }: EndpointDefinition): string | undefined {
   if (retention === undefined) return undefined;
   if (parameters[retention.start]?.type !== 'timestamp')
     return `${retention.start} is not a parameter of type timestamp`;
@@ -293,15 +255,6 @@ function findNumberChoice(
 
 /** The first columns of every explain SQL: timestamps, or null. */
 export const EXPLAIN_TIMES = ['window_start', 'window_end', 'newest', 'oldest'] as const;
-
-function findExplainProblem(conditions: readonly string[] = []): string | undefined {
-  const usedNames = new Set<string>(EXPLAIN_TIMES);
-  for (const condition of conditions) {
-    if (usedNames.has(condition)) return `the name ${condition} is reserved or already used`;
-    usedNames.add(condition);
-  }
-  return undefined;
-}
 
 /** The names of the bounds of the range and of the slice, such as range_start, whose values depend on this parameter. */
 export function listRangeNames(definition: EndpointDefinition, name: string, parameter: Parameter): string[] {

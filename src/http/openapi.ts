@@ -1,7 +1,7 @@
 // The OpenAPI 3.1 document of both listeners. openapi.yaml has everything that does not depend on the endpoints.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { load } from 'js-yaml';
+import { parse } from 'yaml';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Endpoint } from '../endpoint/catalog.ts';
 import { type CatalogColumn, type CatalogParameter, toCatalogEntry } from '../endpoint/catalog-entry.ts';
@@ -47,7 +47,7 @@ export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): J
 
 /** Replaces the error codes of each operation by responses. */
 function readTemplates(): Templates {
-  const file = load(readFileSync(join(import.meta.dirname, 'openapi.yaml'), 'utf8')) as Templates;
+  const file = parse(readFileSync(join(import.meta.dirname, 'openapi.yaml'), 'utf8')) as Templates;
   const { document, query, explain } = file;
   const paths: Record<string, Json> = {};
   for (const [path, item] of Object.entries(document.paths)) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { load as parseYaml } from 'js-yaml';
 import { expect, test } from 'vitest';
+import { parse as parseYaml } from 'yaml';
 import { createEndpointFiles } from '../../src/cli/endpoint-template.ts';
 import { ENDPOINT_NAME, readDefinition } from '../../src/endpoint/definition.ts';
 

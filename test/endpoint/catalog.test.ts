@@ -1,6 +1,6 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, sep } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
@@ -9,191 +9,245 @@ import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { testConfig, testStoreOptions } from '../support/app.ts';
-import { BUILT_IN, documentedEndpoint, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import {
+  BUILT_IN,
+  documentedEndpoint,
+  type EndpointFiles,
+  writeEndpointFolders,
+} from '../support/custom-endpoints.ts';
 
-const BROKEN_FOLDERS = join(import.meta.dirname, 'broken-folders');
+const PROJECT = { type: 'text', required: true, description: 'Project reference.' };
+const DEFINITION = {
+  id: '6f9f1c5e-3b1d-4f0e-9c55-000000000006',
+  name: 'edge.ids',
+  reads: 'edge',
+  description: 'Ids of the edge records of one project.',
+  parameters: { project: PROJECT },
+  columns: {
+    id: { type: 'text', description: 'Identifier of the record.' },
+    timestamp: { type: 'unix_microseconds', description: 'Time of the record.' },
+  },
+  max_rows: 10,
+  cache: 'none',
+};
+const SQL = 'select id, timestamp from edge_logs where project = $project';
+const PINNED_SQL = `select id, timestamp from edge_logs
+  where (len($pinned_projects) = 0 or list_contains($pinned_projects, project))`;
+const EXPLAIN_SQL = `select null::timestamp as window_start, null::timestamp as window_end, max(timestamp) as newest,
+  min(timestamp) as oldest, count(*) as project from edge_logs`;
 
-/** Each folder in broken-folders, the broken file, and the expected message. */
-const BROKEN: readonly [reason: string, file: string, message: RegExp][] = [
-  ['two-documents', 'edge.ids/endpoint.yaml', /a single document/],
-  ['unresolved-alias', 'edge.ids/endpoint.yaml', /alias "nothing" at line \d+/],
-  ['duplicate-key', 'edge.ids/endpoint.yaml', /duplicated .*key at line \d+/],
-  ['empty-definition', 'edge.ids/endpoint.yaml', /is empty/],
-  ['missing-definition', 'edge.ids/endpoint.yaml', /is missing/],
-  ['missing-sql', 'edge.ids/duckdb.sql', /is missing/],
-  ['missing-key', 'edge.ids/endpoint.yaml', /cache: is missing/],
-  ['unknown-key', 'edge.ids/endpoint.yaml', /sandboxing: unknown key/],
-  ['unknown-parameter-key', 'edge.ids/endpoint.yaml', /parameters\.project\.default: unknown key/],
-  ['invalid-id', 'edge.ids/endpoint.yaml', /id: must be a UUID/],
-  ['invalid-name', 'edge.ids/endpoint.yaml', /name: must be dotted lower-case words/],
+/** JSON is YAML. Each key is in a line of its own. */
+const toYaml = (definition: object) => JSON.stringify({ ...DEFINITION, ...definition }, null, 1);
+const withParameter = (name: string, parameter: object) => ({
+  parameters: { project: PROJECT, [name]: { description: 'Any text.', ...parameter } },
+});
+const withArea = (area: object) => withParameter('area', { type: 'choice', ...area });
+const TIERS = { FREE: { days: 1 }, PRO: { days: 7 } };
+
+/** The message says where the problem is: `path` is a key, and the line is that of the key or of its nearest parent in the file. */
+const BROKEN_DEFINITIONS: readonly [definition: object, path: string, message: string][] = [
+  [{ cache: undefined }, 'cache', 'is missing at line 1'],
+  [{ sandboxing: false }, 'sandboxing', 'unknown key at line 25'],
+  [{ id: 'one' }, 'id', 'must be a UUID at line 2'],
+  [{ name: 'Edge Ids' }, 'name', 'must be dotted lower-case words'],
+  [{ reads: 'edges' }, 'reads', 'must be a log kind (edge, '],
+  [{ columns: {} }, 'columns', 'needs at least one column'],
   [
-    'name-of-built-in-endpoint',
-    'edge.ids/endpoint.yaml',
-    /logs\.all is already used by .*endpoints.logs\.all/,
+    { columns: { id: { type: 'uuid', description: 'Id.' } } },
+    'columns.id.type',
+    'must be ("text" | "integer"',
+  ],
+  [{ max_rows: 1001 }, 'max_rows', 'must be <=1000'],
+  [{ max_rows: 0 }, 'max_rows', 'must be >=1'],
+  [{ max_rows: 1.5 }, 'max_rows', 'must be a whole number'],
+  [{ cache: { lifetime_seconds: 0, warming_seconds: 1 } }, 'cache.lifetime_seconds', 'must be >=1'],
+  [{ explain: [] }, 'explain', 'needs at least one condition'],
+  [withParameter('Project-Ref', PROJECT), 'parameters.Project-Ref', 'must be lower-case letters'],
+  [withParameter('size', { type: 'float' }), 'parameters.size.type', 'must be ('],
+  [
+    withParameter('size', { type: 'text', default: 'a' }),
+    'parameters.size.default',
+    'unknown key at line 15',
+  ],
+  ...['now', 'timestamps', 'format'].map(
+    name =>
+      [withParameter(name, { type: 'text' }), `parameters.${name}`, `the name ${name} is reserved`] as [
+        object,
+        string,
+        string,
+      ],
+  ),
+  [
+    withParameter('size', { type: 'integer', min: 2, max: 1 }),
+    'parameters.size',
+    'min must not be larger than max',
   ],
   [
-    'id-of-built-in-endpoint',
-    'edge.ids/endpoint.yaml',
-    /36d4086c-7022-4186-9a0f-e33ec7d730da is already used by .*endpoints.logs\.all/,
+    withParameter('size', { type: 'integer', max: 1, default: 2 }),
+    'parameters.size.default',
+    'must be a number from min to max',
   ],
   [
-    'duplicate-name-in-custom-endpoints',
-    'edge.two/endpoint.yaml',
-    /edge\.same is already used by .*edge\.one/,
+    withParameter('page', { type: 'cursor' }),
+    'partial',
+    'must be true, because a parameter has the type cursor',
   ],
-  ['invalid-parameter-name', 'edge.ids/endpoint.yaml', /parameters\.Project-Ref/],
-  ['invalid-parameter-type', 'edge.ids/endpoint.yaml', /parameters\.project\.type/],
-  ['invalid-column-type', 'edge.ids/endpoint.yaml', /columns\.timestamp\.type: .*unix_microseconds/],
-  ['no-columns', 'edge.ids/endpoint.yaml', /columns: needs at least one column/],
-  ['too-large-max-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1000/],
-  ['fractional-max-rows', 'edge.ids/endpoint.yaml', /max_rows: must be a whole number/],
-  ['zero-max-rows', 'edge.ids/endpoint.yaml', /max_rows: .*1/],
-  ['invalid-cache', 'edge.ids/endpoint.yaml', /cache\.lifetime_seconds: must be >=1/],
-  ['reserved-name-now', 'edge.ids/endpoint.yaml', /parameters\.now: the name now is reserved/],
+  [withArea({ choices: {} }), 'parameters.area', 'needs at least one choice'],
   [
-    'reserved-name-timestamps',
-    'edge.ids/endpoint.yaml',
-    /parameters\.timestamps: the name timestamps is reserved/,
-  ],
-  ['reserved-name-format', 'edge.ids/endpoint.yaml', /parameters\.format: the name format is reserved/],
-  ['fallback-not-among-choices', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
-  ['renamed-key', 'edge.ids/endpoint.yaml', /parameters\.area\.otherwise: this key is now called fallback/],
-  ['fallback-inherited-name', 'edge.ids/endpoint.yaml', /area\.fallback: must be one of the choices/],
-  ['forbidden-name', 'edge.ids/endpoint.yaml', /area\.choices\.constructor: this name is not allowed/],
-  ['numeric-tier-names', 'edge.ids/endpoint.yaml', /area: a tier cannot be named by a number/],
-  ['no-choices', 'edge.ids/endpoint.yaml', /area: needs at least one choice/],
-  [
-    'choices-have-different-names',
-    'edge.ids/endpoint.yaml',
-    /area: every choice must have values of the same names and types/,
+    withArea({ choices: { rest: {} }, fallback: 'auth' }),
+    'parameters.area.fallback',
+    'must be one of the choices',
   ],
   [
-    'choices-have-different-types',
-    'edge.ids/endpoint.yaml',
-    /area: every choice must have values of the same names and types/,
+    withArea({ choices: { rest: {} }, default: 'toString' }),
+    'parameters.area.default',
+    'must be one of the choices',
   ],
   [
-    'choice-value-has-a-used-name',
-    'edge.ids/endpoint.yaml',
-    /area: the name project is reserved or already used/,
+    withArea({ choices: { rest: {} }, default: 'rest', fallback: 'rest' }),
+    'parameters.area',
+    'fallback applies to an absent parameter too',
   ],
   [
-    'optional-log-kind',
-    'edge.ids/endpoint.yaml',
-    /reads: kind must be required, or have a default or a fallback at line 4/,
+    withArea({ choices: { 1: {}, 2: {} }, tiers: true }),
+    'parameters.area',
+    'a tier cannot be named by a number',
   ],
   [
-    'optional-retention-days',
-    'edge.ids/endpoint.yaml',
-    /range: tier must be required, or have a default or a fallback at line \d+/,
+    withArea({ choices: { a: { x: 1 }, b: { y: 1 } } }),
+    'parameters.area',
+    'every choice must have values of the same',
   ],
   [
-    'unsafe-choice-value',
-    'edge.ids/endpoint.yaml',
-    /area\.choices\.rest\.level: must be a whole number from -9007199254740991 to 9007199254740991 at line \d+/,
+    withArea({ choices: { a: { x: 1 }, b: { x: 'b' } } }),
+    'parameters.area',
+    'every choice must have values of the same',
   ],
   [
-    'recursive-alias',
-    'edge.ids/endpoint.yaml',
-    /examples\.0: the alias refers to a value that contains it at line \d+/,
-  ],
-  ['empty-sql', 'edge.ids/duckdb.sql', /no statement/i],
-  ['broken-sql', 'edge.ids/duckdb.sql', /at line 2: .*syntax error at or near "selekt"/],
-  [
-    'pin-not-applied',
-    'edge.ids/duckdb.sql',
-    /does not use \$pinned_projects: applies_pin is true, so the SQL must return only records of the projects/,
+    withArea({ choices: { a: { project: 1 } } }),
+    'parameters.area',
+    'the name project is reserved or already used',
   ],
   [
-    'pin-of-one-project',
-    'edge.ids/duckdb.sql',
-    /uses \$pinned_project, which is not declared; declared: \$now, \$pinned_projects/,
+    withArea({ choices: { a: { level: 2 ** 60 } } }),
+    'parameters.area.choices.a.level',
+    'must be a whole number from -9007199254740991 to 9007199254740991 at line 17',
   ],
   [
-    'explain-pin-not-applied',
-    'edge.ids/explain.duckdb.sql',
-    /does not use \$pinned_projects: applies_pin is true, so the SQL must return only records of the projects/,
+    { ...withArea({ choices: { edge: {} } }), reads: { parameter: 'area' } },
+    'reads',
+    'area must be required, or have a default or a fallback at line 4',
   ],
   [
-    'explain-without-conditions',
-    'edge.ids/explain.duckdb.sql',
-    /endpoint\.yaml has no key explain, the list of the conditions/,
+    { ...withArea({ choices: TIERS }), range: { days: 'days' } },
+    'range',
+    'area must be required, or have a default or a fallback',
   ],
+  [{ range: { start: 'project' } }, 'range', 'project is not a parameter of type timestamp'],
   [
-    'explain-wrong-columns',
-    'edge.ids/explain.duckdb.sql',
-    /but window_start, window_end, newest, oldest, project, window are declared/,
+    { retention: { start: 'project', days: 'days' } },
+    'retention',
+    'project is not a parameter of type timestamp',
   ],
-  ['explain-writes', 'edge.ids/explain.duckdb.sql', /is not a SELECT/],
+];
+
+const BROKEN_YAML: readonly [yaml: string, message: RegExp][] = [
+  ['name: [never closed', /line 1, column \d+/],
+  ['name: a: b', /line 1, column \d+/],
+  ['\tname: a', /line 1, column \d+/],
+  ['name: "\\q"', /line 1, column \d+/],
+  ['name: a\nid: b\nname: c', /Map keys must be unique at line 3, column 1/],
+  ['name: a\n---\nname: b', /multiple documents.* at line 2/],
+  ['name: *nothing', /Unresolved alias.*nothing/],
   [
-    'explain-duplicate-condition',
-    'edge.ids/endpoint.yaml',
-    /explain: the name newest is reserved or already used/,
+    `a: &a [${'x,'.repeat(20)}]\nb: &b [${'*a,'.repeat(20)}]\nc: [${'*b,'.repeat(20)}]`,
+    /Excessive alias count/,
   ],
-  ['explain-no-conditions', 'edge.ids/endpoint.yaml', /explain: needs at least one condition/],
+  ['', /must be Object, not null/],
+];
+
+const notASelect = /is not a SELECT/;
+const noPin =
+  /does not use \$pinned_projects: applies_pin is true, so the SQL must return only records of the projects/;
+const pinned = { applies_pin: true, parameters: {} };
+
+const BROKEN_SQL: readonly [sql: string, message: RegExp, definition?: object][] = [
+  ['-- nothing', /no statement/i],
+  ['\nselekt id form edge_logs', /at line 2: .*syntax error at or near "selekt"/],
   [
-    'unknown-table',
-    'edge.ids/duckdb.sql',
+    'select id, timestamp from requests',
     /reads the table requests, which is not allowed; allowed: edge_logs, /,
   ],
-  ['two-statements', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
-  ['insert-after-select', 'edge.ids/duckdb.sql', /holds 2 statements; one SELECT is allowed/],
-  ['insert', 'edge.ids/duckdb.sql', /is not a SELECT/],
-  ['delete', 'edge.ids/duckdb.sql', /is not a SELECT/],
-  ['create-table', 'edge.ids/duckdb.sql', /is not a SELECT/],
-  ['pragma', 'edge.ids/duckdb.sql', /is not a SELECT|DuckDB rejects it:/],
-  ['attach', 'edge.ids/duckdb.sql', /is not a SELECT/],
-  ['copy', 'edge.ids/duckdb.sql', /is not a SELECT|DuckDB rejects it:/],
-  ['set', 'edge.ids/duckdb.sql', /is not a SELECT/],
-  ['install', 'edge.ids/duckdb.sql', /is not a SELECT/],
+  [`${SQL}; select 1`, /holds 2 statements; one SELECT is allowed/],
+  [`${SQL}; delete from edge_logs`, /holds 2 statements; one SELECT is allowed/],
+  ['insert into logs.schema_version values (2)', notASelect],
+  ['delete from edge_logs where project = $project returning id, timestamp', notASelect],
+  ['create table copied as select id, timestamp from edge_logs', notASelect],
+  ["pragma table_info('edge_logs')", /is not a SELECT|DuckDB rejects it:/],
+  ["attach 'other.duckdb' as other", notASelect],
+  ["copy (select id, timestamp from edge_logs) to 'out.csv'", /is not a SELECT|DuckDB rejects it:/],
+  ["set memory_limit = '100GB'", notASelect],
+  ['install httpfs', notASelect],
   [
-    'reads-a-file',
-    'edge.ids/duckdb.sql',
+    "select content as id, last_modified::timestamp as timestamp from read_text('/etc/hostname')",
     /calls the table function read_text, which is not allowed; allowed: /,
   ],
   [
-    'changes-the-engine',
-    'edge.ids/duckdb.sql',
+    "select id, timestamp from edge_logs, enable_logging(storage = 'file', storage_path = '/tmp')",
     /calls the table function enable_logging, which is not allowed; allowed: /,
   ],
+  [`${SQL} and id = $owner`, /uses \$owner, which is not declared; declared: \$project, \$now/],
+  ['select id, timestamp from edge_logs where project = ?', /uses \$1, which is not declared/],
   [
-    'undeclared-parameter',
-    'edge.ids/duckdb.sql',
-    /uses \$owner, which is not declared; declared: \$project, \$now/,
-  ],
-  [
-    'unused-parameter',
-    'edge.ids/duckdb.sql',
+    'select id, timestamp from edge_logs',
     /does not use \$project: the definition declares the parameter project; use it in the SQL, or remove it/,
   ],
   [
-    'unused-choice',
-    'edge.ids/duckdb.sql',
-    /uses neither \$period nor \$window_seconds: the definition declares the parameter period/,
+    SQL,
+    /uses neither \$area nor \$seconds: the definition declares the parameter area/,
+    withArea({ choices: { hour: { seconds: 3600 } } }),
+  ],
+  ['select id, timestamp from edge_logs', noPin, pinned],
+  [
+    'select id, timestamp from edge_logs where ($pinned_project is null or project = $pinned_project)',
+    /uses \$pinned_project, which is not declared; declared: \$now, \$pinned_projects/,
+    pinned,
   ],
   [
-    'pattern-without-pin',
-    'edge.ids/duckdb.sql',
-    /does not use \$pinned_project: applies_pin is true, so the SQL must return only records of the projects/,
+    'select id, timestamp from edge_logs where regexp_matches(url, $project)',
+    /does not use \$pinned_project: applies_pin is true/,
+    { applies_pin: true, parameters: { project: { ...PROJECT, type: 'pattern' } } },
   ],
-  ['positional-parameter', 'edge.ids/duckdb.sql', /uses \$1, which is not declared/],
   [
-    'wrong-column-names',
-    'edge.ids/duckdb.sql',
+    'select id as record, timestamp from edge_logs where project = $project',
     /returns the columns record, timestamp, but id, timestamp are declared/,
   ],
   [
-    'wrong-column-order',
-    'edge.ids/duckdb.sql',
+    'select timestamp, id from edge_logs where project = $project',
     /returns the columns timestamp, id, but id, timestamp are declared/,
   ],
-  ['missing-column', 'edge.ids/duckdb.sql', /returns the columns id, but id, timestamp are declared/],
-  ['undeclared-column', 'edge.ids/duckdb.sql', /returns the columns id, timestamp, project, but/],
   [
-    'wrong-column-type',
-    'edge.ids/duckdb.sql',
+    'select id from edge_logs where project = $project',
+    /returns the columns id, but id, timestamp are declared/,
+  ],
+  [
+    'select id, timestamp, project from edge_logs where project = $project',
+    /returns the columns id, timestamp, project, but/,
+  ],
+  [
+    'select id, id as timestamp from edge_logs where project = $project',
     /returns timestamp as VARCHAR, which is not a valid type for unix_microseconds/,
   ],
+];
+
+const BROKEN_EXPLAIN_SQL: readonly [files: Partial<EndpointFiles>, message: RegExp][] = [
+  [{ yaml: toYaml({ ...pinned, explain: ['project'] }), sql: PINNED_SQL, explain: EXPLAIN_SQL }, noPin],
+  [{ explain: EXPLAIN_SQL }, /endpoint\.yaml has no key explain, the list of the conditions/],
+  [
+    { yaml: toYaml({ explain: ['project', 'window'] }), explain: EXPLAIN_SQL },
+    /but window_start, window_end, newest, oldest, project, window are declared/,
+  ],
+  [{ yaml: toYaml({ explain: ['project'] }), explain: 'delete from edge_logs' }, notASelect],
 ];
 
 describe('a broken endpoint folder', () => {
@@ -208,98 +262,106 @@ describe('a broken endpoint folder', () => {
     rmSync(dataDirectory, { recursive: true, force: true });
   });
 
-  /** Loads and checks the custom endpoints as a start of the service does. Returns the error. */
-  const check = async (custom: string): Promise<unknown> => {
+  /** Loads and checks the folder as a start of the service does. Returns the message, without the directory. */
+  const findProblem = async (files: Partial<EndpointFiles>): Promise<string> => {
+    const { folder: custom, remove } = writeEndpointFolders({
+      ids: { yaml: toYaml({}), sql: SQL, ...files },
+    });
     try {
       const { endpoints } = loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb');
       for (const endpoint of endpoints.filter(({ isShipped }) => !isShipped))
         await checkEndpoint(endpoint, store);
-      return undefined;
+      return '';
     } catch (error) {
-      return error;
+      expect(error).toBeInstanceOf(OperatorError);
+      const { message } = error as OperatorError;
+      expect(message).not.toContain('\n');
+      expect(message.startsWith(join(custom, 'ids', '/'))).toBe(true);
+      return message.slice(join(custom, 'ids', '/').length);
+    } finally {
+      remove();
     }
   };
 
-  const start = async (custom: string) => {
+  const start = async (files: Partial<EndpointFiles>) => {
+    const { folder, remove } = writeEndpointFolders({ ids: { yaml: toYaml({}), sql: SQL, ...files } });
     const config = testConfig(join(dataDirectory, 'started'));
     const events: Event[] = [];
-    const endpointFolders = { ...config.endpointFolders, custom };
-    const problem = await startApp({ ...config, endpointFolders }, event => events.push(event)).then(
-      async app => {
-        await app.close();
-        return undefined;
-      },
-      (error: unknown) => error,
-    );
-    return { problem, events };
+    const endpointFolders = { ...config.endpointFolders, custom: folder };
+    try {
+      const app = await startApp({ ...config, endpointFolders }, event => events.push(event));
+      await app.close();
+      return { problem: undefined, events };
+    } catch (problem) {
+      return { problem, events };
+    } finally {
+      remove();
+    }
   };
 
-  test.each(BROKEN)('%s: one line names %s and the problem', async (reason, file, expected) => {
-    const custom = join(BROKEN_FOLDERS, reason);
-    const error = await check(custom);
-    expect(error).toBeInstanceOf(OperatorError);
-    const { message } = error as OperatorError;
-    expect(message.startsWith(`${join(custom, ...file.split('/'))}: `)).toBe(true);
-    expect(message).toMatch(expected);
-    expect(message).not.toContain('\n');
-  });
-
-  test.each([
-    ['definition', 'missing-key'],
-    ['SQL', 'insert'],
-  ])('startup fails because of a broken %s, before the service listens', async (_, reason) => {
-    const custom = join(BROKEN_FOLDERS, reason);
-    const { problem, events } = await start(custom);
-    expect(problem).toBeInstanceOf(OperatorError);
-    expect((problem as OperatorError).message).toBe(((await check(custom)) as OperatorError).message);
-    expect(events.filter(({ type }) => type === 'listening')).toEqual([]);
-  });
-
-  test('every folder in broken-folders is tested', () => {
-    expect(BROKEN.map(([reason]) => reason).sort()).toEqual(readdirSync(BROKEN_FOLDERS).sort());
-  });
-
-  // Written by the test, because the formatter reads every YAML file of the project and fails on invalid YAML.
-  test.each(['name: [never closed', 'name: a: b', '\tname: a', 'name: "\\q"'])(
-    'invalid YAML (%j): one line names the file and the position',
-    async yaml => {
-      const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
-      try {
-        mkdirSync(join(custom, 'edge.ids'));
-        writeFileSync(join(custom, 'edge.ids', 'endpoint.yaml'), yaml);
-        const problem = await check(custom);
-        expect(problem).toBeInstanceOf(OperatorError);
-        const { message } = problem as OperatorError;
-        expect(message.startsWith(`${join(custom, 'edge.ids', 'endpoint.yaml')}: `)).toBe(true);
-        expect(message).toMatch(/line 1, column \d+/);
-        expect(message).not.toContain('\n');
-      } finally {
-        rmSync(custom, { recursive: true, force: true });
-      }
+  test.each(BROKEN_DEFINITIONS)(
+    'definition with %j: one line names the file, %s and the problem',
+    async (broken, path, message) => {
+      expect(await findProblem({ yaml: toYaml(broken) })).toContain(`endpoint.yaml: ${path}: ${message}`);
     },
   );
 
-  test('a directory of custom endpoints that does not exist is an error', async () => {
-    const custom = join(BROKEN_FOLDERS, 'no-such-folder');
-    const problem = await check(custom);
-    expect(problem).toBeInstanceOf(OperatorError);
-    expect((problem as OperatorError).message).toContain(custom);
+  test.each(BROKEN_YAML)(
+    'invalid YAML %j: one line names the file and the position',
+    async (yaml, message) => {
+      expect(await findProblem({ yaml })).toMatch(new RegExp(`^endpoint\\.yaml: .*${message.source}`));
+    },
+  );
+
+  test.each(BROKEN_SQL)(
+    'SQL %j: one line names the file and the problem',
+    async (sql, message, definition = {}) => {
+      expect(await findProblem({ yaml: toYaml(definition), sql })).toMatch(
+        new RegExp(`^duckdb\\.sql: .*(?:${message.source})`, message.flags),
+      );
+    },
+  );
+
+  test.each(BROKEN_EXPLAIN_SQL)(
+    'explain SQL %j: one line names the file and the problem',
+    async (files, message) => {
+      expect(await findProblem(files)).toMatch(
+        new RegExp(`^explain\\.duckdb\\.sql: .*(?:${message.source})`),
+      );
+    },
+  );
+
+  test('a name or an id of a built-in endpoint is an error that names both files', async () => {
+    const used = /^endpoint\.yaml: (logs\.all|36d4086c-\S+) is already used by .*endpoints.logs\.all/;
+    expect(await findProblem({ yaml: toYaml({ name: 'logs.all' }) })).toMatch(used);
+    expect(await findProblem({ yaml: toYaml({ id: '36d4086c-7022-4186-9a0f-e33ec7d730da' }) })).toMatch(used);
   });
 
-  test('after the folder is fixed, the service starts on the same data directory', async () => {
-    await start(join(BROKEN_FOLDERS, 'insert'));
-    expect(await start(join(import.meta.dirname, 'custom-endpoints'))).toMatchObject({ problem: undefined });
-  });
-
-  test('files next to endpoint folders and hidden folders are ignored', async () => {
+  test('a missing definition or SQL file, and a missing directory, are errors that name it', () => {
     const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
+    const load = (directory: string) => () => loadCatalog({ builtIn: BUILT_IN, custom: directory }, 'duckdb');
     try {
+      // Files next to endpoint folders and hidden folders are ignored.
       writeFileSync(join(custom, 'README.md'), 'Our endpoints.');
-      mkdirSync(`${custom}${sep}.git`);
-      expect(await check(custom)).toBeUndefined();
+      mkdirSync(join(custom, '.git'));
+      expect(load(custom)).not.toThrow();
+      mkdirSync(join(custom, 'ids'));
+      expect(load(custom)).toThrow(`${join(custom, 'ids', 'endpoint.yaml')}: is missing`);
+      writeFileSync(join(custom, 'ids', 'endpoint.yaml'), toYaml({}));
+      expect(load(custom)).toThrow(`${join(custom, 'ids', 'duckdb.sql')}: is missing`);
+      expect(load(join(custom, 'nothing'))).toThrow(join(custom, 'nothing'));
     } finally {
       rmSync(custom, { recursive: true, force: true });
     }
+  });
+
+  test('startup fails before the service listens; after the folder is fixed, it starts on the same data', async () => {
+    for (const files of [{ yaml: toYaml({ cache: undefined }) }, { sql: 'install httpfs' }]) {
+      const { problem, events } = await start(files);
+      expect(problem).toBeInstanceOf(OperatorError);
+      expect(events.filter(({ type }) => type === 'listening')).toEqual([]);
+    }
+    expect(await start({})).toMatchObject({ problem: undefined });
   });
 });
 
@@ -308,7 +370,6 @@ test('an endpoint folder can be a symbolic link, and a link without a target is 
   const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
   try {
     const load = () => loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').endpoints;
-    writeFileSync(join(custom, 'README.md'), 'a file is ignored');
     symlinkSync(join(target, 'linked'), join(custom, 'linked'));
     expect(load().filter(({ isShipped }) => !isShipped)).toHaveLength(1);
     symlinkSync(join(target, 'nothing'), join(custom, 'dangling'));

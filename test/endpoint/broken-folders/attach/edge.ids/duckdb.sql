@@ -1,2 +1,0 @@
--- Broken: attaches another database file.
-attach 'other.duckdb' as other

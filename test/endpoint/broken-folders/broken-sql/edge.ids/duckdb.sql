@@ -1,2 +1,0 @@
--- Broken: no SQL.
-selekt id, timestamp form edge_logs

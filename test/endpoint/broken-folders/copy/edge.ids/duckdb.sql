@@ -1,2 +1,0 @@
--- Broken: writes a file.
-copy (select id, timestamp from edge_logs) to 'out.csv'

@@ -1,2 +1,0 @@
--- Broken: writes.
-create table copied as select id, timestamp from edge_logs

@@ -1,2 +1,0 @@
--- Broken: writes.
-delete from edge_logs where project = $project returning id, timestamp

@@ -1,2 +1,0 @@
--- Broken: no statement.
-

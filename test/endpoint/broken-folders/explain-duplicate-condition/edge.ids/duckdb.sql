@@ -1,2 +1,0 @@
--- Not broken: the explain SQL is.
-select id, timestamp from edge_logs where project = $project

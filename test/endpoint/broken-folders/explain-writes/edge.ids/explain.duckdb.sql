@@ -1,2 +1,0 @@
--- Broken: no SELECT.
-delete from edge_logs where project = $project

@@ -1,2 +1,0 @@
--- Broken: writes.
-insert into logs.schema_version values (2)

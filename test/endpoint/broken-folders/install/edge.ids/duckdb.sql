@@ -1,2 +1,0 @@
--- Broken: installs an extension.
-install httpfs

@@ -1,1 +1,0 @@
-select id, timestamp from {{logs}} where project = $project

@@ -1,2 +1,0 @@
--- Broken: the parameter is positional, not named.
-select id, timestamp from edge_logs where project = ?

@@ -1,2 +1,0 @@
--- Broken: not a SELECT.
-pragma table_info('edge_logs')

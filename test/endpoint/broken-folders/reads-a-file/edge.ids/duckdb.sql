@@ -1,2 +1,0 @@
--- Broken: reads a file.
-select content as id, last_modified::timestamp as timestamp from read_text('/etc/hostname')

@@ -1,2 +1,0 @@
--- Broken: changes a setting.
-set memory_limit = '100GB'

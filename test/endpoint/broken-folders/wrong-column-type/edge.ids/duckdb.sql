@@ -1,2 +1,0 @@
--- Broken: timestamp is a text.
-select id, timestamp::varchar as timestamp from edge_logs where project = $project
