@@ -18,8 +18,8 @@ afterEach(async () => {
   await embedded.remove();
 });
 
-const flushTimes = async (times: number, count: number, at?: bigint) => {
-  for (let i = 0; i < times; i++) await embedded.flush(embedded.createRecords(count, at));
+const flushTimes = async (times: number, count: number) => {
+  for (let i = 0; i < times; i++) await embedded.flush(embedded.createRecords(count));
 };
 const compact = async () => embedded.store.maintain('compact');
 const compactWhenIdle = async () => {
@@ -79,39 +79,6 @@ test('16 parts are merged at once', async () => {
   await flushTimes(1, 10);
   expect(await compact()).toBeGreaterThan(0);
   expect(recordsOfParts()).toEqual([160]);
-});
-
-test('parts are merged only within their time window', async () => {
-  const ages = [80n, 40n, 1n].map(days => micros(NOW) - days * DAY);
-  for (const at of ages) await flushTimes(2, 10, at);
-  expect(await compactWhenIdle()).toBeGreaterThan(0);
-  while (await compact());
-  const { parts } = embedded;
-  expect(parts.map(({ records }) => records)).toEqual([20, 20, 20]);
-  for (const { since, until } of parts) expect(until - since).toBeLessThan(DAY);
-  await expectIds(60);
-});
-
-test('a late record gets a part of its own window, and the part of recent records stays short', async () => {
-  const late = micros(NOW) - 60n * DAY;
-  await embedded.flush([...embedded.createRecords(10), ...embedded.createRecords(1, late)]);
-  const [own, recent] = embedded.parts.sort((a, b) => a.records - b.records);
-  expect([own, recent]).toMatchObject([{ records: 1, since: late, until: late }, { records: 10 }]);
-  expect((recent?.since ?? 0n) > micros(NOW) - 2n * DAY).toBe(true);
-  await expectIds(11);
-});
-
-test('projects of any name and records with the same timestamp are kept', async () => {
-  const names = ['', '\ufeffmark', '\ufeff', 'zero\0', '\u{1f600}', '\uffff', "quote'", 'a'.repeat(3000)];
-  for (let i = 0; i < 3; i++)
-    await embedded.flush(
-      embedded
-        .createRecords(names.length)
-        .map((each, n) => ({ ...each, timestampMicros: 1, project: names[n] ?? '' })),
-    );
-  expect(await compactWhenIdle()).toBeGreaterThan(0);
-  const { rows } = await embedded.query('select project from edge_logs group by project having count(*) = 3');
-  expect(rows.flat().sort()).toEqual([...names].sort());
 });
 
 test('a project that has more than can be sorted at once is sorted in slices', async () => {

@@ -36,36 +36,6 @@ const count = async () =>
 const FIRST = { digest: 'd', records: 2, loadedAtMicros: NOW };
 
 describe('loading content into the embedded store', () => {
-  test('the same content is loaded once, also after the store was opened again', async () => {
-    expect(await load('d')).toBeUndefined();
-    expect(await load('d')).toEqual(FIRST);
-    await store.close();
-    await open();
-    expect(await load('d')).toEqual(FIRST);
-    expect(await count()).toBe(2);
-  });
-
-  test('other content, or the same content of another source, is loaded', async () => {
-    await load('d');
-    expect(await load('e')).toBeUndefined();
-    expect(await load('d', { source: 'auth' })).toBeUndefined();
-    expect(await count()).toBe(6);
-  });
-
-  test('the same content is loaded once more on request', async () => {
-    await load('d');
-    expect(await load('d', { again: true })).toBeUndefined();
-    expect(await load('d')).toEqual(FIRST);
-    expect(await count()).toBe(4);
-  });
-
-  test('content is remembered after its records were removed', async () => {
-    await load('d');
-    expect(await store.maintain({ expire: { expiredBefore: NOW + 1n, rewriteBefore: 0n } })).toBe(2);
-    expect(await load('d')).toEqual(FIRST);
-    expect(await count()).toBe(0);
-  });
-
   test('content whose load failed is loaded completely by the next attempt', async () => {
     const failing = async function* () {
       yield* twoRecords();

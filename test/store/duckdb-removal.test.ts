@@ -14,49 +14,12 @@ beforeEach(async () => {
 afterEach(() => embedded.remove());
 
 const recordsOfParts = () => embedded.parts.map(({ records }) => records);
-const expectOnlyNamedFiles = () =>
-  expect.poll(() => embedded.files).toEqual(embedded.parts.map(({ file }) => file).sort());
-
 describe('retention', () => {
   /** Ten records, one second apart, from here on. */
   const START = micros(NOW) - 40n * DAY;
   const atSecond = (seconds: bigint) => START + seconds * 1_000_000n;
   const deleteExpired = (expiredBefore: bigint, rewriteBefore = 0n) =>
     embedded.store.maintain({ expire: { expiredBefore, rewriteBefore } });
-
-  test('a part whose records have all expired is deleted, to the microsecond', async () => {
-    await embedded.flush(embedded.createRecords(10, START));
-    await embedded.flush(embedded.createRecords(10));
-    expect(await deleteExpired(atSecond(9n))).toBe(0);
-    expect(await embedded.ids()).toHaveLength(11);
-    expect(await deleteExpired(atSecond(9n) + 1n)).toBe(10);
-    expect(recordsOfParts()).toEqual([10]);
-    expect(await embedded.ids()).toHaveLength(10);
-    await expectOnlyNamedFiles();
-  });
-
-  test('expired records are not returned although their part still has them, also after a restart', async () => {
-    await embedded.flush(embedded.createRecords(10, START));
-    const { parts } = embedded;
-    expect(await deleteExpired(atSecond(5n))).toBe(0);
-    for (let start = 0; start < 2; start++) {
-      expect(embedded.parts).toEqual(parts);
-      expect(await embedded.ids()).toEqual(['n5', 'n6', 'n7', 'n8', 'n9']);
-      expect(await embedded.store.newestTimestamp('edge', atSecond(4n), 'p1')).toBeUndefined();
-      await embedded.reopen();
-    }
-  });
-
-  test('a part is rewritten without its expired records when its oldest ones are due', async () => {
-    await embedded.flush(embedded.createRecords(10, START));
-    expect(await deleteExpired(atSecond(5n), START)).toBe(0);
-    expect(await deleteExpired(atSecond(5n), START + 1n)).toBe(5);
-    expect(embedded.parts).toMatchObject([{ records: 5, since: atSecond(5n), until: atSecond(9n) }]);
-    expect(await embedded.ids()).toHaveLength(5);
-    await expectOnlyNamedFiles();
-    await embedded.reopen();
-    expect(await embedded.ids()).toHaveLength(5);
-  });
 
   test('one call rewrites at most one part of each kind, the oldest first', async () => {
     await embedded.flush(embedded.createRecords(10, START));
@@ -85,39 +48,6 @@ describe('retention', () => {
     rmSync(obstacle, { recursive: true });
     expect(await deleteExpired(atSecond(5n), atSecond(1n))).toBe(5);
     expect(recordsOfParts()).toEqual([5, 5]);
-  });
-
-  test('expired records that are not flushed are not returned', async () => {
-    await embedded.apply(embedded.createRecords(10, START));
-    expect(await deleteExpired(atSecond(5n), atSecond(5n))).toBe(0);
-    expect(await embedded.ids()).toHaveLength(5);
-    await embedded.store.flush(['edge']);
-    expect(await embedded.ids()).toHaveLength(5);
-    expect(await deleteExpired(atSecond(5n), atSecond(5n))).toBe(5);
-  });
-});
-
-describe('eviction', () => {
-  test('the oldest parts of all kinds are deleted until the others need few enough bytes', async () => {
-    await embedded.flush(embedded.createRecords(10, micros(NOW) - 3n * DAY));
-    await embedded.flush(embedded.createRecords(11, micros(NOW) - 2n * DAY), 'auth');
-    await embedded.flush(embedded.createRecords(12, micros(NOW) - DAY));
-    const bytes = embedded.store.readStatistics().embedded?.fileBytes ?? 0;
-    expect(await embedded.store.maintain({ evictTo: bytes })).toBe(0);
-    expect(await embedded.store.maintain({ evictTo: bytes - 1 })).toBe(10);
-    expect(recordsOfParts()).toEqual([11, 12]);
-    expect(await embedded.store.maintain({ evictTo: 1 })).toBe(23);
-    expect(recordsOfParts()).toEqual([]);
-    await expectOnlyNamedFiles();
-    expect(await embedded.ids()).toEqual([]);
-  });
-
-  test('records that are not flushed stay, and newestTimestamp returns them', async () => {
-    await embedded.flush(embedded.createRecords(10));
-    await embedded.apply(embedded.createRecords(1, micros(NOW) - 5n * DAY));
-    expect(await embedded.store.maintain({ evictTo: 0 })).toBe(10);
-    expect(await embedded.ids()).toEqual(['n10']);
-    expect(await embedded.store.newestTimestamp('edge', micros(NOW))).toBe(micros(NOW) - 5n * DAY);
   });
 });
 

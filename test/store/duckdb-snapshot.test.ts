@@ -4,8 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { unpack } from '../../src/backup/unpack.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { listParts, openStore, readStoreCopy } from '../../src/store/open-store.ts';
-import { testStoreOptions } from '../support/app.ts';
+import { listParts, readStoreCopy } from '../../src/store/open-store.ts';
 import { listOpenFiles } from '../support/open-files.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createDataDirectory, openTestStore, removeDataDirectory, type TestStore } from '../support/store.ts';
@@ -35,31 +34,6 @@ describe('a snapshot of the embedded store', () => {
     await opened.store.flush(LOG_KINDS);
   };
   const partsOnDisk = () => readdirSync(join(opened.dataDirectory, 'parts'));
-
-  test('can be read after erasure, compaction and retention have deleted its files', async () => {
-    for (const project of ['a', 'b', 'c']) await storePart(project);
-    const original = partsOnDisk();
-    const snapshot = opened.store.snapshot(NONE);
-    expect(await opened.store.eraseProject({ project: 'a' })).toBe(100);
-    for (const project of ['d', 'e', 'f', 'g', 'h', 'i']) await storePart(project);
-    while (await opened.store.maintain('compact'));
-    const expired = BigInt(Date.parse('2026-11-15')) * 1000n;
-    await opened.store.maintain({ expire: { expiredBefore: expired, rewriteBefore: expired } });
-    await expect.poll(() => partsOnDisk().filter(name => original.includes(name))).toEqual([]);
-
-    await unpack(snapshot.files, directory);
-    await snapshot.close();
-    const copy = await readStoreCopy('duckdb', directory);
-    expect(copy.records).toEqual(snapshot.records);
-    expect(LOG_KINDS.map(copy.durableUpTo)).toEqual(LOG_KINDS.map(snapshot.durableUpTo));
-    expect(copy.durableUpTo('edge')).toBe(300);
-    const store = await openStore(testStoreOptions(directory));
-    const columns = ['project', 'n'].map(name => ({ name, type: 'text' as const }));
-    const sql = 'select project, count(*)::text from edge_logs group by 1 order by 1';
-    const { rows } = await store.query({ sql, columns, maxRows: 10 }, {});
-    await store.close();
-    expect(rows).toEqual(['a', 'b', 'c'].map(project => [project, '100']));
-  });
 
   test('has no part whose checksum is omitted, and names all parts in its manifest', async () => {
     await storePart('a');

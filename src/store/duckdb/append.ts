@@ -11,7 +11,7 @@ import { MAX_SORT_BYTES } from './memtables.ts';
 import type { NewPart } from './part-writer.ts';
 import type { Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
-import { memoryTableColumns, type Staging } from './staging.ts';
+import { insertLines, memoryTableColumns } from './staging.ts';
 import { splitByWindow, type WindowRun } from './time-windows.ts';
 
 /** A part with this many runs is finished. More would make queries slower until a compaction merges them. */
@@ -19,9 +19,9 @@ const MAX_RUNS = 8;
 
 export interface AppendContext {
   readonly parts: Parts;
-  /** Only used by one call at a time. */
+  /** Only used by one call at a time, as is the staging file. */
   readonly appendWriter: StoreConnection;
-  readonly staging: Staging;
+  readonly stagingFile: string;
   readonly clock: Clock;
 }
 
@@ -118,12 +118,12 @@ class AppendedParts {
   }
 
   async #insert({ kind, chunks }: InsertBatch): Promise<void> {
-    const { parts, appendWriter: connection, staging, clock } = this.#context;
+    const { parts, appendWriter: connection, stagingFile, clock } = this.#context;
     const table = 'mem.appended';
     await parts.requireDiskSpace(chunks.reduce((sum, { length }) => sum + length, 0));
     await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
     try {
-      await staging.insert((sql, values) => connection.runLong(sql, values), kind, table, chunks);
+      await insertLines(connection, stagingFile, kind, table, chunks);
       for (const run of await splitByWindow(connection, kind, table, clock())) await this.#add(kind, run);
     } finally {
       await connection.run(`drop table ${table}`);

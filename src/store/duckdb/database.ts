@@ -23,9 +23,7 @@ export interface Database {
   /** Temporary files through which log lines are inserted. */
   readonly stagingDirectory: string;
   readonly partsDirectory: string;
-  connect(): Promise<DuckDBConnection>;
-  /** Its `runLong` does not keep a core busy while it waits for DuckDB. */
-  connectWriter(): Promise<StoreConnection>;
+  connect(): Promise<StoreConnection>;
   close(): void;
 }
 
@@ -57,8 +55,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     dataDirectory,
     stagingDirectory,
     partsDirectory,
-    connect: () => instance.connect(),
-    connectWriter: async () => addRunLong(await instance.connect(), threads),
+    connect: async () => addRunLong(await instance.connect(), threads),
     close: () => instance.closeSync(),
   };
 }

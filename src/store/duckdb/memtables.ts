@@ -10,16 +10,14 @@ import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import { isDataError, isFatalError } from './errors.ts';
 import { type Parts, QueryTable } from './parts.ts';
-import type { RunStatement, StoreConnection } from './run-long.ts';
-import { memoryTableColumns, type Staging } from './staging.ts';
+import type { StoreConnection } from './run-long.ts';
+import { insertLines, memoryTableColumns } from './staging.ts';
 import { splitByWindow } from './time-windows.ts';
 
 /** If all active memtables together are larger than this, the largest is flushed: nine nearly full ones would not fit in memory. */
 const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
 /** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
 const MAX_IMMUTABLE_MEMTABLES = 1;
-/** An insert of this size or more takes at least 10 ms, so it uses `runLong` (run-long.ts). */
-const LONG_INSERT_BYTES = 1024 * 1024;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
 /** A memtable is full at this size, because it is in memory. Large records reach it before ROW_GROUP_ROWS. */
@@ -43,7 +41,7 @@ export interface MemtablesOptions {
   readonly memoryWriter: StoreConnection;
   /** Writes parts. */
   readonly flushWriter: StoreConnection;
-  readonly staging: Staging;
+  readonly stagingFile: string;
   readonly clock: Clock;
   readonly callbacks: StoreCallbacks;
 }
@@ -146,15 +144,11 @@ export class Memtables {
 
   /** Updates nextSequence after each insert and each rejected line, so that `apply` can resume after an error. */
   async #insert(memtable: Memtable, lines: Uint8Array, count: number): Promise<void> {
-    const { memoryWriter, staging, callbacks } = this.#options;
+    const { memoryWriter, stagingFile, callbacks } = this.#options;
     const inserted = insertWithBisect(lines, count, {
       isRowError: isDataError,
       async insert(chunk, records) {
-        const run: RunStatement = (sql, values) =>
-          chunk.length < LONG_INSERT_BYTES
-            ? memoryWriter.run(sql, values)
-            : memoryWriter.runLong(sql, values);
-        await staging.insert(run, memtable.kind, memtable.table.name, [chunk]);
+        await insertLines(memoryWriter, stagingFile, memtable.kind, memtable.table.name, [chunk]);
         memtable.rows += records;
         memtable.bytes += chunk.length;
         memtable.nextSequence += records;

@@ -1,7 +1,7 @@
 // Writes parts. A part is written to a temporary file, synced, renamed and read back by another instance of DuckDB, which has none of
 // its blocks in memory. It becomes part of the store only when Parts.commit names it in the manifest. No byte of it changes later.
 import { rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
 import { syncDirectory, syncFile } from '../../system/files.ts';
@@ -25,6 +25,7 @@ const BLOCK_BYTES = 262_144;
 const READER_MEMORY_LIMIT = '1GB';
 /** Estimated size of a record's columns other than its message and metadata. */
 const OTHER_COLUMNS_BYTES = 200;
+
 export interface PartWriterDependencies {
   readonly partsDirectory: string;
   readonly nextPartNumber: () => number;
@@ -46,7 +47,10 @@ class MismatchError extends Error {}
 
 export class PartWriter {
   readonly #dependencies: PartWriterDependencies;
-  readonly #reader = new PartReader();
+  /** Held while a part is read back. */
+  readonly #reading = new Mutex();
+  /** Has no blocks of parts in memory. Kept for the next part: to create an instance takes as long as to read a small part. */
+  #reader: DuckDBInstance | undefined;
 
   constructor(dependencies: PartWriterDependencies) {
     this.#dependencies = dependencies;
@@ -71,41 +75,83 @@ export class PartWriter {
 
   /** Creates an empty part. `rows` is how many records it will have, if known. The connection writes one part at a time. */
   async create(connection: StoreConnection, kind: LogKind, rows = SMALL_PART_ROWS): Promise<NewPart> {
-    const part = new NewPart(this.#dependencies, this.#reader, connection, kind);
+    const { partsDirectory, nextPartNumber } = this.#dependencies;
+    const part = new NewPart(
+      this,
+      connection,
+      kind,
+      join(partsDirectory, partFileName(kind, nextPartNumber())),
+    );
     await part.create(rows < SMALL_PART_ROWS ? SMALL_BLOCK_BYTES : BLOCK_BYTES);
     return part;
   }
 
+  /** Returns the entry of a part that is durable. Throws a MismatchError if it cannot be read or differs from what was written. */
+  async verify(file: string, kind: LogKind, expected: TableContent, afterBatch?: AfterBatch) {
+    try {
+      const content = await this.#reading.run(() => this.#read(file, kind, afterBatch));
+      const { rows, sum, since, until, textBytes, largeTextBytes } = content;
+      if (rows !== expected.rows) throw new MismatchError(`the part has ${rows} of ${expected.rows} records`);
+      if (sum !== expected.sum)
+        throw new MismatchError('the records of the part differ from those that were written');
+      return {
+        ...{ file: basename(file), kind, records: rows, textBytes, largeTextBytes },
+        ...{ since: since ?? 0n, until: until ?? 0n },
+        ...(await hashFile(file)),
+      };
+    } catch (error) {
+      if (error instanceof MismatchError)
+        this.#dependencies.observe({ type: 'verification_failed', kind, error });
+      throw error;
+    }
+  }
+
   async close(): Promise<void> {
-    await this.#reader.close();
+    await this.#reading.idle();
+    this.#closeReader();
+  }
+
+  async #read(file: string, kind: LogKind, afterBatch?: AfterBatch): Promise<TableContent> {
+    this.#reader ??= await createReaderInstance();
+    const connection = await this.#reader.connect();
+    try {
+      await connection.run(`attach ${quote(file)} as part (read_only)`);
+      return await readContent(connection, kind, 'part.records', afterBatch);
+    } catch (error) {
+      if (isSystemError(error) || !/^\w+( \w+)* Error: /.test(messageOf(error))) throw error;
+      throw new MismatchError(messageOf(error));
+    } finally {
+      await connection.run('detach database if exists part').catch(() => this.#closeReader());
+      connection.closeSync();
+    }
+  }
+
+  #closeReader(): void {
+    this.#reader?.closeSync();
+    this.#reader = undefined;
   }
 }
 
 /** A part that is being written. */
 export class NewPart {
-  readonly #dependencies: PartWriterDependencies;
-  readonly #reader: PartReader;
+  readonly #writer: PartWriter;
   readonly #connection: StoreConnection;
   readonly #kind: LogKind;
-  readonly #file: string;
+  readonly #path: string;
+  readonly #temporary: string;
   /** While it is written, it has a name of its own in DuckDB. */
   readonly #alias: string;
   /** What the part must contain. */
   written = EMPTY;
   runs = 0;
 
-  constructor(
-    dependencies: PartWriterDependencies,
-    reader: PartReader,
-    connection: StoreConnection,
-    kind: LogKind,
-  ) {
-    this.#dependencies = dependencies;
-    this.#reader = reader;
+  constructor(writer: PartWriter, connection: StoreConnection, kind: LogKind, path: string) {
+    this.#writer = writer;
     this.#connection = connection;
     this.#kind = kind;
-    this.#file = partFileName(kind, dependencies.nextPartNumber());
-    this.#alias = `new_${partAlias(this.#file)}`;
+    this.#path = path;
+    this.#temporary = `${path}.tmp`;
+    this.#alias = `new_${partAlias(basename(path))}`;
   }
 
   async create(blockBytes: number): Promise<void> {
@@ -139,31 +185,15 @@ export class NewPart {
     this.runs++;
   }
 
-  /** Makes the part durable and reads it back. Throws a MismatchError if it differs from what was written. */
+  /** Makes the part durable and reads it back. */
   async finish(afterBatch?: AfterBatch): Promise<PartEntry> {
     await this.#connection.run(`checkpoint ${this.#alias}`);
     await this.#connection.run(`detach ${this.#alias}`);
     await syncFile(this.#temporary);
     await rename(this.#temporary, this.#path);
-    await syncDirectory(this.#dependencies.partsDirectory);
-    const kind = this.#kind;
-    try {
-      const content = await this.#reader.read(this.#path, kind, afterBatch);
-      const { rows, sum, since, until, textBytes, largeTextBytes } = content;
-      if (rows !== this.written.rows)
-        throw new MismatchError(`the part has ${rows} of ${this.written.rows} records`);
-      if (sum !== this.written.sum)
-        throw new MismatchError('the records of the part differ from those that were written');
-      return {
-        ...{ file: this.#file, kind, records: rows, runs: this.runs, textBytes, largeTextBytes },
-        ...{ since: since ?? 0n, until: until ?? 0n },
-        ...(await hashFile(this.#path)),
-      };
-    } catch (error) {
-      if (error instanceof MismatchError)
-        this.#dependencies.observe({ type: 'verification_failed', kind, error });
-      throw error;
-    }
+    await syncDirectory(dirname(this.#path));
+    const verified = await this.#writer.verify(this.#path, this.#kind, this.written, afterBatch);
+    return { ...verified, runs: this.runs };
   }
 
   /** Deletes what was written. */
@@ -172,50 +202,6 @@ export class NewPart {
     // A failed checkpoint leaves a write-ahead log, although none is used otherwise.
     for (const file of [this.#temporary, `${this.#temporary}.wal`, this.#path])
       await rm(file, { force: true });
-  }
-
-  get #path(): string {
-    return join(this.#dependencies.partsDirectory, this.#file);
-  }
-
-  get #temporary(): string {
-    return `${this.#path}.tmp`;
-  }
-}
-
-/** Reads parts back, in an instance of DuckDB that has no blocks of them in memory. */
-export class PartReader {
-  /** One part at a time. */
-  readonly #mutex = new Mutex();
-  /** Kept for the next part: to create an instance takes as long as to read a small part. */
-  #instance: DuckDBInstance | undefined;
-
-  /** Throws a MismatchError if the part cannot be read. Any other error says nothing about the part. */
-  read(file: string, kind: LogKind, afterBatch?: AfterBatch): Promise<TableContent> {
-    return this.#mutex.run(async () => {
-      this.#instance ??= await createReaderInstance();
-      const connection = await this.#instance.connect();
-      try {
-        await connection.run(`attach ${quote(file)} as part (read_only)`);
-        return await readContent(connection, kind, 'part.records', afterBatch);
-      } catch (error) {
-        if (isSystemError(error) || !/^\w+( \w+)* Error: /.test(messageOf(error))) throw error;
-        throw new MismatchError(messageOf(error));
-      } finally {
-        await connection.run('detach database if exists part').catch(() => this.#closeInstance());
-        connection.closeSync();
-      }
-    });
-  }
-
-  async close(): Promise<void> {
-    await this.#mutex.idle();
-    this.#closeInstance();
-  }
-
-  #closeInstance(): void {
-    this.#instance?.closeSync();
-    this.#instance = undefined;
   }
 }
 

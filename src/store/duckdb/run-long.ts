@@ -7,11 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bindings, type DuckDBConnection, type DuckDBResult, type DuckDBValue } from './driver.ts';
 
 export interface StoreConnection extends DuckDBConnection {
-  /** Runs a statement without busy waiting if the connection is from `Database.connectWriter`; otherwise the same as `run`. */
-  runLong: RunStatement;
+  /** Runs a statement without busy waiting. */
+  runLong(sql: string, values: Record<string, DuckDBValue>): Promise<DuckDBResult>;
 }
-
-export type RunStatement = (sql: string, values: Record<string, DuckDBValue>) => Promise<DuckDBResult>;
 
 const POLL_MS = 1;
 /** DuckDB's threads may be busy with long queries. After this many polls, a thread of Node helps to execute the statement. */
@@ -22,7 +20,7 @@ const MAX_POLLS = 500;
  * connection must run one statement at a time. `threads` is DuckDB's setting. With 1, `runLong` is the same as `run`.
  */
 export function addRunLong(connection: DuckDBConnection, threads: number): StoreConnection {
-  const runLong: RunStatement = (sql, values) =>
+  const runLong: StoreConnection['runLong'] = (sql, values) =>
     threads > 1 ? runOnDuckdbThreads(connection, sql, values) : connection.run(sql, values);
   return Object.assign(connection, { runLong });
 }

@@ -1,11 +1,10 @@
-// The columns of a kind's tables, and inserts of log lines into them through a temporary file. DuckDB reads a file several times faster than values that JavaScript
-// passes to it.
+// The columns of a kind's tables, and inserts of log lines into them through a temporary file. DuckDB reads a file several times faster
+// than values that JavaScript passes to it.
 import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { columnsOf, type LogKind } from '../../domain/log-columns.ts';
 import { JSON_STRINGS_FLAG, lineFieldsOf, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
 import { selectWithFieldColumns } from './field-columns.ts';
-import type { RunStatement } from './run-long.ts';
+import type { StoreConnection } from './run-long.ts';
 
 const CSV_TYPES = {
   text: 'VARCHAR',
@@ -18,27 +17,27 @@ const CSV_TYPES = {
 /** A line of a 1 MiB record can have 12 MiB: control characters take 6 bytes each in JSON, and a URL can contain the project. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
-/** One temporary file. Inserts through it must not overlap. */
-export class Staging {
-  readonly #file: string;
+/** An insert of this size or more takes at least 10 ms, so it uses `runLong` (run-long.ts). */
+const LONG_INSERT_BYTES = 1024 * 1024;
 
-  constructor(stagingDirectory: string, name: string) {
-    this.#file = join(stagingDirectory, `${name}.lines`);
-  }
-
-  /** Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. */
-  async insert(
-    run: RunStatement,
-    kind: LogKind,
-    table: string,
-    chunks: readonly Uint8Array[],
-  ): Promise<void> {
-    try {
-      await writeFile(this.#file, chunks, { mode: 0o600 });
-      await run(`insert into ${table} by name ${selectFromLines(kind)}`, { file: this.#file });
-    } finally {
-      await rm(this.#file, { force: true }).catch(() => {}); // the next insert overwrites it
-    }
+/**
+ * Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. `file` is the temporary file; inserts
+ * through the same one must not overlap.
+ */
+export async function insertLines(
+  connection: StoreConnection,
+  file: string,
+  kind: LogKind,
+  table: string,
+  chunks: readonly Uint8Array[],
+): Promise<void> {
+  const isLong = chunks.reduce((sum, { length }) => sum + length, 0) >= LONG_INSERT_BYTES;
+  const sql = `insert into ${table} by name ${selectFromLines(kind)}`;
+  try {
+    await writeFile(file, chunks, { mode: 0o600 });
+    await (isLong ? connection.runLong(sql, { file }) : connection.run(sql, { file }));
+  } finally {
+    await rm(file, { force: true }).catch(() => {}); // the next insert overwrites it
   }
 }
 

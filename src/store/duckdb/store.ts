@@ -1,5 +1,6 @@
 // The embedded store: parts, which are files that are only read, memtables in front of them, a pool of connections for queries, and
 // jobs in the background. This file opens its components and implements the Store contract with them.
+import { join } from 'node:path';
 import { DendroError } from '../../domain/errors.ts';
 import { LOG_KINDS } from '../../domain/log-columns.ts';
 import { type Clock, systemClock } from '../../system/clock.ts';
@@ -17,7 +18,6 @@ import { Memtables } from './memtables.ts';
 import { Parts } from './parts.ts';
 import { Queries } from './queries.ts';
 import { Rewriter } from './rewriter.ts';
-import { Staging } from './staging.ts';
 
 // Small batches cost time, because planning an insert takes 10 ms. Large ones cost memory: a batch is read, staged and inserted.
 const APPLY_BATCH_BYTES = 8 * 1024 * 1024;
@@ -52,14 +52,13 @@ async function openComponents(database: Database, options: DuckDBStoreOptions, c
   const parts = await Parts.open({ ...options, database, observe, onFatalError });
   const pool = new ConnectionPool({ ...options, connect: () => database.connect() });
   // Queries have connections of their own. One connection inserts into memtables; each of the others writes parts.
-  const memoryWriter = await database.connectWriter();
-  const flushWriter = await database.connectWriter();
-  const appendWriter = await database.connectWriter();
-  const jobWriter = await database.connectWriter();
-  const { stagingDirectory } = database;
+  const memoryWriter = await database.connect();
+  const flushWriter = await database.connect();
+  const appendWriter = await database.connect();
+  const jobWriter = await database.connect();
   const memtables = await Memtables.open(parts, {
     ...{ memoryWriter, flushWriter, callbacks, clock },
-    staging: new Staging(stagingDirectory, 'apply'),
+    stagingFile: join(database.stagingDirectory, 'apply.lines'),
   });
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   const operations = { total: 0 };
@@ -67,7 +66,7 @@ async function openComponents(database: Database, options: DuckDBStoreOptions, c
     ...{ database, parts, pool, memtables, operations, onFatalError, appendWriter, clock },
     rewriter: new Rewriter(parts, jobWriter, clock, () => operations.total),
     queries: new Queries(pool, memtables, parts),
-    staging: new Staging(stagingDirectory, 'append'),
+    stagingFile: join(database.stagingDirectory, 'append.lines'),
     connections: [memoryWriter, flushWriter, appendWriter, jobWriter],
   };
 }
