@@ -6,7 +6,6 @@ import {
   memoryTableColumns,
   openDatabase,
   Parts,
-  PartWriter,
   ROW_GROUP_ROWS,
   readContent,
   selectWithFieldColumns,
@@ -27,9 +26,7 @@ const [dataDirectory, datasetText] = process.argv.slice(2);
 const dataset = JSON.parse(datasetText);
 const database = await openDatabase({ dataDirectory, memoryLimit: '2GB' });
 const parts = await Parts.open({ database, observe: throwOnError, onFatalError: throwError });
-const nextPartNumber = () => parts.takeNumber();
-const partWriter = new PartWriter({ ...database, nextPartNumber, observe: throwOnError });
-const connection = await database.connectWriter();
+const connection = await database.connect();
 await createGenerator(connection, dataset);
 const now = BigInt(Date.now()) * 1000n;
 for (const kind of KINDS) {
@@ -42,7 +39,6 @@ for (const kind of KINDS) {
     next = window.end;
   }
 }
-await partWriter.close();
 await parts.close();
 connection.closeSync();
 database.close();
@@ -57,12 +53,16 @@ async function writeWindow(kind, { start, end }) {
   const [[count]] = await readRows('select count(*) from window_keys');
   const partRows = isOld ? OLD_PART_ROWS : RECENT_PART_ROWS;
   for (let first = 0; first < Number(count); first += partRows) {
-    const part = await partWriter.create(connection, kind);
     const last = Math.min(Number(count), first + partRows);
-    for (let row = first; row < last; row += ROW_GROUP_ROWS)
-      await part.add(await generate(kind, row, Math.min(last, row + ROW_GROUP_ROWS)));
-    const entry = await part.finish();
-    await parts.commit({ add: [isOld ? { ...entry, runs: 1 } : entry] });
+    await parts.commit({
+      async write(written) {
+        const part = await parts.writer.create(connection, kind);
+        for (let row = first; row < last; row += ROW_GROUP_ROWS)
+          await part.add(await generate(kind, row, Math.min(last, row + ROW_GROUP_ROWS)));
+        const entry = await part.finish();
+        written.push(isOld ? { ...entry, runs: 1 } : entry);
+      },
+    });
   }
 }
 

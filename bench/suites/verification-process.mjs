@@ -2,18 +2,18 @@
 // reads each new part back from the disk. Nothing else runs in the process meanwhile.
 // Usage: node verification-process.mjs DATA-DIRECTORY FLUSHES RECORDS-PER-FLUSH
 import { createLines } from '../records/sent-records.mjs';
-import { createServeConfig, openStore, PartReader, parseBody } from '../tools/dendro-modules.mjs';
+import { createServeConfig, openStore, PartWriter, parseBody } from '../tools/dendro-modules.mjs';
 
 const [dataDirectory, flushes, recordsPerFlush] = process.argv.slice(2);
 const RECORDS_PER_BATCH = 4_000;
 
 let verificationMicros = 0;
-const { read } = PartReader.prototype;
-/** @param {Parameters<typeof read>} args */
-PartReader.prototype.read = async function measured(...args) {
+const { verify } = PartWriter.prototype;
+/** @param {Parameters<typeof verify>} args */
+PartWriter.prototype.verify = async function measured(...args) {
   const start = process.cpuUsage();
   try {
-    return await read.apply(this, args);
+    return await verify.apply(this, args);
   } finally {
     verificationMicros += sumOf(process.cpuUsage(start));
   }

@@ -30,7 +30,7 @@ export const { selectWithFieldColumns } = await load('store/duckdb/field-columns
 /** @type {typeof import('../../src/store/duckdb/manifest.ts')} */
 export const { readManifest } = await load('store/duckdb/manifest.js');
 /** @type {typeof import('../../src/store/duckdb/part-writer.ts')} */
-export const { PartReader, PartWriter } = await load('store/duckdb/part-writer.js');
+export const { PartWriter } = await load('store/duckdb/part-writer.js');
 /** @type {typeof import('../../src/store/duckdb/parts.ts')} */
 export const { Parts } = await load('store/duckdb/parts.js');
 /** @type {typeof import('../../src/store/duckdb/time-windows.ts')} */

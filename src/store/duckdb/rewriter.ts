@@ -62,7 +62,7 @@ export class Rewriter {
    */
   erase({ project, beforeMicros }: EraseScope): Promise<number> {
     const parts = this.#parts;
-    const condition =
+    const condition: Condition =
       beforeMicros === undefined
         ? { sql: 'project = $project', values: { project } }
         : {
