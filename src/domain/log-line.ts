@@ -29,7 +29,7 @@ export const UNIT_SEPARATOR = '\x1f';
 export const NULL_MARKER = '\x1e';
 /**
  * The first field of a line whose text fields are all JSON strings. In any other line the first field is empty. `toLogLine` sets
- * the flag only if a text field contains a control character. A migration sets it in every line (migrate/lines.duckdb.sql).
+ * the flag only if a text field contains a control character. A migration sets it in every line (store/migration.ts).
  */
 export const JSON_STRINGS_FLAG = 'j';
 

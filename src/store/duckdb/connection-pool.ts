@@ -63,7 +63,7 @@ export class QueryConnection {
     this.connection = connection;
   }
 
-  /** The statement may have been prepared for an earlier query: DuckDB must plan it when it runs (query-tables.ts). */
+  /** The statement may have been prepared for an earlier query: DuckDB must plan it when it runs (queries.ts). */
   async prepare(sql: string): Promise<DuckDBPreparedStatement> {
     const statement = this.#statements.get(sql) ?? (await this.connection.prepare(sql));
     this.#statements.delete(sql);

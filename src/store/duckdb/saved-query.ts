@@ -42,7 +42,7 @@ const ACCEPTED_TYPES: Record<ColumnType, RegExp> = {
  */
 export const PLANNED_WHEN_RUN = '_planned_when_run';
 
-/** Implements Store.validateQuery. Plans the query and does not run it. `sqlWithTables`: with its tables (query-tables.ts). */
+/** Implements Store.validateQuery. Plans the query and does not run it. `sqlWithTables`: with its tables (queries.ts). */
 export async function validateSavedQuery(
   connection: DuckDBConnection,
   query: SavedQuery,
