@@ -16,7 +16,7 @@ const SLOW_TESTS = [
   'test/intake/{several-kinds,spool,store-change}.test.ts',
   'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',
   'test/store/duckdb-{compaction,damage,eviction,exactly-once,memtables,model,processes,removal,upgrade}.test.ts',
-  'test/system/{directory-lock,file-lock}.test.ts',
+  'test/system/lock.test.ts',
   'test/token/{auth-throttle,stalled-change}.test.ts',
   'test/upgrade/{data-directory,releases}.test.ts',
 ];

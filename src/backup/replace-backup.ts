@@ -6,8 +6,8 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from
 import { dirname } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { QUARANTINE_FILES } from '../intake/quarantine.ts';
-import { withFileLock } from '../system/file-lock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
+import { withFileLock } from '../system/locked-file.ts';
 import { REPORT_FILE } from './take-backup.ts';
 
 /** What the directory of a backup can have. */

@@ -7,7 +7,7 @@ import { OperatorError } from '../domain/errors.ts';
 import { inspectFiles } from '../intake/inspect-files.ts';
 import { hasOldStore, inspectStoreFiles } from '../store/open-store.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
-import { lockDirectory } from '../system/directory-lock.ts';
+import { lockDirectory } from '../system/lock.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import type { Io } from './io.ts';
 import { createProgressBar } from './terminal.ts';

@@ -13,8 +13,8 @@ import { checkStoreFiles, hasOldStore, hasStoreFiles, openStore } from '../store
 import type { StoreName } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
-import { findLockOwner } from '../system/directory-lock.ts';
 import { checkWritable, describeFileError } from '../system/file-access.ts';
+import { findLockOwner } from '../system/lock.ts';
 import { readTokenFile } from '../token/token-file.ts';
 import { checkDeep, OLD_STORE_LINE } from './check-deep.ts';
 import type { Io } from './io.ts';

@@ -2,17 +2,18 @@
 // Its live traffic is sent to the internal listener, like the logs of a real platform.
 import { type App, startApp } from '../app.ts';
 import { type Invocation, PACKS, readServeConfig, type ServeConfig } from '../config.ts';
-import { fillHistory } from '../demo/history.ts';
-import { LiveTraffic } from '../demo/live-traffic.ts';
-import { DEMO_PROJECTS } from '../demo/platform.ts';
 import { Random } from '../demo/random.ts';
+import { createTraffic, DEMO_KINDS, DEMO_PROJECTS, fillHistory } from '../demo/traffic.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
-import { systemTimer } from '../system/timer.ts';
+import { every, systemTimer } from '../system/timer.ts';
 import type { Io } from './io.ts';
 import { closeWithinLimit, waitForStopSignal } from './serve.ts';
 import { withTemporaryDirectory } from './temporary-directory.ts';
+
+const TRAFFIC_INTERVAL_MS = 1000;
+const nowMs = () => Number(systemClock() / 1000n);
 
 export async function demo(invocation: Invocation, io: Io): Promise<void> {
   const stopSignal = waitForStopSignal(io);
@@ -43,7 +44,7 @@ async function createHistory(config: ServeConfig, random: Random, { stderr }: Io
   stderr.write('creating seven days of history\n');
   const store = await openStore(config.store);
   try {
-    const endMs = Number(systemClock() / 1000n);
+    const endMs = nowMs();
     const count = await fillHistory(store, { endMs, scale: 1, random });
     stderr.write(`created ${count} records\n`);
     return endMs;
@@ -66,14 +67,14 @@ async function serveDemo(
       token = secret;
     },
   });
-  const traffic = new LiveTraffic({
-    send: (kind, records) => post(app, token, kind, records),
-    demoStartMs: historyEndMs,
-    clock: systemClock,
-    timer: systemTimer,
-    random,
+  let sentUpToMs = historyEndMs;
+  const traffic = every(systemTimer, TRAFFIC_INTERVAL_MS, async () => {
+    const period = { fromMs: sentUpToMs, toMs: nowMs(), demoStartMs: historyEndMs, scale: 1 };
+    sentUpToMs = period.toMs;
+    const records = createTraffic(period, random);
+    for (const kind of DEMO_KINDS)
+      if (records[kind].length > 0) await post(app, token, kind, records[kind]).catch(() => {}); // records that cannot be sent are dropped
   });
-  traffic.start();
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
   io.stdout.write(describeDemo(app.publicUrl, token));

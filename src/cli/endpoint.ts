@@ -1,6 +1,6 @@
 // dendro endpoint new NAME | test [NAME…]: creates a folder for a custom endpoint, or runs the examples of custom endpoints.
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Invocation, readEndpointFolders, readStoreOptions, requireText } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
@@ -9,9 +9,11 @@ import { type Endpoint, loadCatalog } from '../endpoint/catalog.ts';
 import { ENDPOINT_NAME } from '../endpoint/definition.ts';
 import { describeFileError } from '../system/file-access.ts';
 import { type ExampleOutcome, runExamples } from './endpoint-examples.ts';
-import { createEndpointFiles } from './endpoint-template.ts';
 import type { Io } from './io.ts';
 import { escapeLinesForTerminal } from './terminal.ts';
+
+/** A small working endpoint with comments, for the operator to change. In the definition, ID and NAME are replaced. */
+const TEMPLATE = join(import.meta.dirname, 'endpoint-template');
 
 const ACTIONS = { new: createFolder, test: testEndpoints };
 
@@ -41,8 +43,12 @@ async function createFolder(invocation: Invocation, names: readonly string[], { 
     throw new OperatorError(`${folder} already exists; choose another name, or remove it`);
   try {
     mkdirSync(folder, { recursive: true });
-    for (const [file, content] of Object.entries(createEndpointFiles(name, randomUUID())))
-      writeFileSync(join(folder, file), content, { flag: 'wx' });
+    for (const file of readdirSync(TEMPLATE)) {
+      const content = readFileSync(join(TEMPLATE, file), 'utf8');
+      writeFileSync(join(folder, file), content.replace('ID', randomUUID()).replace('NAME', name), {
+        flag: 'wx',
+      });
+    }
   } catch (error) {
     throw new OperatorError(`cannot create ${folder}: ${describeFileError(folder, error as Error)}`);
   }

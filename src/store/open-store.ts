@@ -6,7 +6,7 @@ import { type Damage, formatDamage } from '../domain/damage.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { systemClock } from '../system/clock.ts';
 import { checkAndRecordFormat } from '../system/data-directory.ts';
-import { lockDirectory } from '../system/directory-lock.ts';
+import { lockDirectory } from '../system/lock.ts';
 import type { Outbox } from './clickhouse/outbox.ts';
 import type { SchemaOptions } from './clickhouse/schema.ts';
 import type { ClickHouseUrl } from './clickhouse-url.ts';

@@ -6,8 +6,8 @@ import * as v from 'valibot';
 import { OperatorError } from '../domain/errors.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
 import { describeFileError } from '../system/file-access.ts';
-import { changeLockedFile } from '../system/file-lock.ts';
 import { createDirectory } from '../system/files.ts';
+import { changeLockedFile } from '../system/locked-file.ts';
 import { isScope, type Token } from './token.ts';
 
 const nonEmptyText = v.pipe(v.string(), v.nonEmpty());

@@ -9,7 +9,7 @@ import { runnerImport } from 'vite';
 const INTERVAL_MS = 60;
 
 const directories = process.argv.slice(2);
-const file = join(import.meta.dirname, '../../src/system/directory-lock.ts');
+const file = join(import.meta.dirname, '../../src/system/lock.ts');
 const { lockDirectory } = (await runnerImport(file, { configFile: false, logLevel: 'error' })).module;
 
 const print = value => process.stdout.write(`${JSON.stringify(value)}\n`);

@@ -1,11 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lockDirectory } from '../../src/system/directory-lock.ts';
-import { PROCESS_API_KEY, startServer } from '../support/process.ts';
+import { lockDirectory } from '../../src/system/lock.ts';
+import { withFileLock } from '../../src/system/locked-file.ts';
+import { readTokenFile } from '../../src/token/token-file.ts';
+import {
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  spawnDendro,
+  startServer,
+  startServerHere,
+} from '../support/process.ts';
 import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 let directory: string;
@@ -24,41 +34,20 @@ describe('the lock of a data directory, across servers', () => {
   const clickhouse = 'clickhouse://u:p@127.0.0.1:1/d';
   const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 
-  test.each([
-    ['duckdb', clickhouse],
-    [clickhouse, 'duckdb'],
-    [clickhouse, clickhouse],
-  ])('a server on %s blocks one on %s, with one line that says what to do', async (one, other) => {
-    const start = (store: string) =>
-      startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
-    const server = await start(one);
-    const second = start(other);
-    try {
-      const holder = `${directory} is in use by another process \\(PID ${server.pid}\\)`;
-      await expect(second).rejects.toThrow(
-        new RegExp(`^exited with 1: dendro: the data directory ${holder}; .*--url\n$`),
-      );
-    } finally {
-      await second.then(
-        ({ stop }) => stop(),
-        () => {},
-      );
-      await server.stop();
-    }
+  test('a server blocks one with another store until it is killed', async () => {
+    const server = await startServer(['--data', directory], { env: { ...env, DENDRO_STORE: clickhouse } });
+    const second = await runDendro(['serve', '--data', directory], { env });
+    expect(second.code).toBe(1);
+    expect(onlyLine(second)).toMatch(
+      new RegExp(`${directory} is in use by another process \\(PID ${server.pid}\\); .*--url$`),
+    );
+    server.signal('SIGKILL');
+    await server.ended;
+    expect(existsSync(pidFile)).toBe(true);
+    const next = await startServerHere(['--data', directory], { env });
+    expect((await next.stop()).code).toBe(0);
     expect(existsSync(pidFile)).toBe(false);
   });
-
-  test.each(['duckdb', clickhouse])(
-    'a server on %s that was killed does not block the next server',
-    async store => {
-      const killed = await startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
-      killed.signal('SIGKILL');
-      await killed.ended;
-      expect(existsSync(pidFile)).toBe(true);
-      const next = await startServer(['--data', directory], { env: { ...env, DENDRO_STORE: store } });
-      expect((await next.stop()).code).toBe(0);
-    },
-  );
 });
 
 /** Two processes try to lock each directory at the same time. Expects that one gets it, and that the other names its owner. */
@@ -154,5 +143,71 @@ describe('the owner of a data directory', () => {
     } finally {
       parent.kill();
     }
+  });
+});
+
+describe('the lock of a file', () => {
+  let file: string;
+  let lock: string;
+  beforeEach(() => {
+    file = join(directory, 'tokens.json');
+    lock = `${file}.lock`;
+  });
+
+  test('eight concurrent commands that find a stale lock create eight tokens, and a reader never sees an incomplete file', async () => {
+    const names = Array.from({ length: 8 }, (_, i) => `token-${i}`);
+    writeFileSync(lock, ENDED_OWNER);
+    let isRunning = true;
+    const reading = (async () => {
+      for (let previous = 0; isRunning; await sleep(1)) {
+        const count = readTokenFile(file).length;
+        expect(count).toBeGreaterThanOrEqual(previous);
+        previous = count;
+      }
+    })();
+    const outcomes = await Promise.all(
+      names.map(name =>
+        spawnDendro(['token', 'create', '--name', name, '--scope', 'query', '--tokens', file]),
+      ),
+    );
+    isRunning = false;
+    await reading;
+    expect(outcomes.map(({ code, stderr }) => [code, stderr])).toEqual(names.map(() => [0, '']));
+    const tokens = readTokenFile(file);
+    expect(tokens.map(({ name }) => name).sort()).toEqual(names);
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test('is waited for if it is released within 5 s', async () => {
+    writeFileSync(lock, `${process.ppid}\n`);
+    let isFree = false;
+    const changing = withFileLock(file, () => isFree);
+    await sleep(100);
+    isFree = true;
+    rmSync(lock);
+    expect(await changing).toBe(true);
+  });
+
+  test('names its owner in an error after 5 s, and stays', { timeout: 20_000 }, async () => {
+    await withFileLock(file, async () => {
+      const changing = withFileLock(file, () => {});
+      await expect(changing).rejects.toThrow(`${lock}: another process holds this lock (PID ${process.pid})`);
+      expect(existsSync(lock)).toBe(true);
+    });
+  });
+
+  test('is released if the change throws', async () => {
+    const changing = withFileLock(file, () => {
+      throw new Error('no');
+    });
+    await expect(changing).rejects.toThrow('no');
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test('cannot be created in a missing directory', async () => {
+    const missing = join(directory, 'missing', 'tokens.json');
+    await expect(withFileLock(missing, () => {})).rejects.toThrow(
+      `cannot create the lock file ${missing}.lock`,
+    );
   });
 });

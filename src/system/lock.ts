@@ -1,0 +1,146 @@
+// Locks, by a file that names the process that holds it: by its PID and start time, so that the file of a process that has ended
+// blocks nobody. Does not detect a process in another container or on another machine.
+import { randomUUID } from 'node:crypto';
+import { constants, copyFileSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { OperatorError } from '../domain/errors.ts';
+import { prepareDataDirectory } from './data-directory.ts';
+import { isDiskFull } from './disk-full.ts';
+import { describeFileError } from './file-access.ts';
+
+export interface Lock {
+  /** False if another process has taken the lock, such as one in another container. */
+  isHeld(): boolean;
+  release(): void;
+}
+
+/** The files that this process holds. Their content does not show that: in a container, an earlier run often had the same PID. */
+const heldFiles = new Set<string>();
+
+/** Creates the directory if it is missing. Throws an OperatorError if another process holds it. */
+export async function lockDirectory(dataDirectory: string): Promise<Lock> {
+  prepareDataDirectory(dataDirectory);
+  const lock = acquire(pidFileIn(dataDirectory));
+  if (typeof lock !== 'number') return lock;
+  throw new OperatorError(
+    `the data directory ${dataDirectory} is in use by another process (PID ${lock}); stop it, or send requests to the running server with --url`,
+  );
+}
+
+/** The PID of the running process that holds the directory; undefined if none does. */
+export function findLockOwner(dataDirectory: string): number | undefined {
+  return findOwner(readText(pidFileIn(dataDirectory)));
+}
+
+function pidFileIn(dataDirectory: string): string {
+  return join(resolve(dataDirectory), 'dendro.pid');
+}
+
+/** Returns the PID of the process that holds the lock instead, if one does. */
+export function acquire(file: string): Lock | number {
+  const own = `${process.pid} ${readStart(process.pid)}\n`;
+  for (;;) {
+    if (heldFiles.has(file)) return process.pid;
+    const found = create(file, own);
+    if (found === undefined) break;
+    const owner = findOwner(found);
+    if (owner !== undefined) return owner;
+    removeStale(file, found);
+  }
+  heldFiles.add(file);
+  const isHeld = () => readText(file) === own;
+  return {
+    isHeld,
+    release() {
+      if (heldFiles.delete(file) && isHeld()) rmSync(file, { force: true });
+    },
+  };
+}
+
+/** Returns the content of the file if it exists. Links a complete file, so that no other process reads an unfinished one. */
+function create(file: string, content: string): string | undefined {
+  const temporary = `${file}.${randomUUID()}`;
+  try {
+    writeFileSync(temporary, content, { mode: 0o600 });
+    linkOrCopy(temporary, file);
+    return undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return readText(file);
+    // On a full disk the server can still serve queries, which is worth more than the lock in this rare case.
+    if (isDiskFull(error)) return readText(file) || undefined;
+    throw unusable(file, error);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/** Fails if the target exists. */
+function linkOrCopy(source: string, target: string): void {
+  try {
+    linkSync(source, target);
+  } catch (error) {
+    if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    copyFileSync(source, target, constants.COPYFILE_EXCL); // a file system without hard links
+  }
+}
+
+/**
+ * Several processes may find the same stale lock. So this moves the file away first, and puts it back if it is a newer one. If a
+ * third process has created a new lock meanwhile, the owner of the moved one notices its loss (`isHeld`).
+ */
+function removeStale(file: string, content: string): void {
+  const removed = `${file}.${randomUUID()}`;
+  try {
+    renameSync(file, removed);
+    if (readText(removed) !== content) linkOrCopy(removed, file);
+  } catch (error) {
+    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? ''))
+      throw unusable(file, error);
+  } finally {
+    rmSync(removed, { force: true });
+  }
+}
+
+function unusable(file: string, error: unknown): OperatorError {
+  const reason = describeFileError(dirname(file), error as NodeJS.ErrnoException);
+  return new OperatorError(`cannot create the lock file ${file}: ${reason}`, { cause: error });
+}
+
+/** The PID in the content of a lock file, if that process still runs. */
+function findOwner(content: string): number | undefined {
+  const [, pid = '', start = ''] = /^(\d+) ?(.*)/.exec(content) ?? [];
+  const owner = Number(pid);
+  const current = readStart(owner);
+  if (start !== '' && current !== '') return start === current ? owner : undefined;
+  // A process knows its own locks (`heldFiles`), so this one was left by an earlier process with the same PID.
+  return owner !== process.pid && isAlive(owner) ? owner : undefined;
+}
+
+/** The boot id and the process's start time within that boot; empty if the system has no /proc, or no such process runs. */
+function readStart(pid: number): string {
+  const bootId = readText('/proc/sys/kernel/random/boot_id').trim();
+  const stat = readText(`/proc/${pid}/stat`);
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
+  const startTime = fields[19]; // field 22 of /proc/PID/stat; `fields` begins with field 3
+  if (bootId === '' || startTime === undefined) return '';
+  return fields[0] === 'Z' ? `${bootId} ended` : `${bootId} ${startTime}`; // a zombie has exited
+}
+
+function isAlive(pid: number): boolean {
+  if (!(pid > 0)) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'; // it exists, but belongs to another user
+  }
+}
+
+/** Empty if the file cannot be read. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
