@@ -34,45 +34,30 @@ export interface ClickHouseStoreOptions extends QueryLimits {
   readonly clickhouse: ClickHouseUrl;
 }
 
-interface Components {
-  readonly clickhouse: ClickHouseUrl;
-  /** Contains the outbox and staged blocks. */
-  readonly directory: string;
-  readonly outbox: Outbox;
-  readonly hosts: Hosts;
-  readonly reader: Reader;
-  readonly writer: Writer;
-  /** `apply` runs for one kind at a time: all kinds share the progress file of the outbox. */
-  readonly applyMutex: Mutex;
-  readonly appendMutex: Mutex;
-}
-
 /** Sends nothing to ClickHouse, so that a server starts and accepts records while ClickHouse is unreachable. */
 export async function openClickHouseStore(
-  options: ClickHouseStoreOptions,
+  { clickhouse, ...options }: ClickHouseStoreOptions,
   callbacks: StoreCallbacks = {},
 ): Promise<Store> {
   const directory = join(resolve(options.dataDirectory), 'clickhouse');
   const outbox = await Outbox.open(directory);
   await removeStagedBlocks(directory);
-  const hosts = new Hosts(options.clickhouse, options.queryConcurrency + EXTRA_CONNECTIONS);
-  return createStore({
-    clickhouse: options.clickhouse,
-    directory,
-    outbox,
-    hosts,
-    reader: new Reader(hosts, options),
-    writer: new Writer(hosts, options.clickhouse.writer, callbacks),
-    applyMutex: new Mutex(),
-    appendMutex: new Mutex(),
-  });
-}
-
-function createStore(components: Components): Store {
-  const { clickhouse, directory, outbox, hosts, reader, writer, applyMutex, appendMutex } = components;
+  const hosts = new Hosts(clickhouse, options.queryConcurrency + EXTRA_CONNECTIONS);
+  const reader = new Reader(hosts, options);
+  const writer = new Writer(hosts, clickhouse.writer, callbacks);
+  const applyMutex = new Mutex(); // for one kind at a time: all kinds share the progress file of the outbox
+  const appendMutex = new Mutex();
   let closing: Promise<void> | undefined;
   const runUnlessClosed = (mutex: Mutex, work: () => Promise<void>): Promise<void> =>
     closing === undefined ? mutex.run(work) : Promise.reject(storeClosed());
+  const close = async () => {
+    await reader.close();
+    await appendMutex.idle();
+    const abortInserts = setTimeout(() => void hosts.close(), CLOSE_TIMEOUT_MS);
+    await applyMutex.idle();
+    clearTimeout(abortInserts);
+    await hosts.close();
+  };
 
   return {
     name: 'clickhouse',
@@ -111,8 +96,8 @@ function createStore(components: Components): Store {
     // Without the records in ClickHouse itself.
     snapshot: () => ({ ...outbox.content, files: outbox.snapshot().files, close: async () => {} }),
 
-    close(): Promise<void> {
-      closing ??= closeComponents(components);
+    close() {
+      closing ??= close();
       return closing;
     },
   };
@@ -142,13 +127,4 @@ async function applyRecords(outbox: Outbox, writer: Writer, records: SpooledLine
   });
   await writer.insert(block);
   await outbox.acknowledge(block);
-}
-
-async function closeComponents({ hosts, reader, applyMutex, appendMutex }: Components): Promise<void> {
-  await reader.close();
-  await appendMutex.idle();
-  const abortInserts = setTimeout(() => void hosts.close(), CLOSE_TIMEOUT_MS);
-  await applyMutex.idle();
-  clearTimeout(abortInserts);
-  await hosts.close();
 }

@@ -13,7 +13,7 @@ import { appendLines, listLoads } from './append.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
 import { isFatalError } from './errors.ts';
-import { contentOf, formatManifest, MANIFEST_FILE, PARTS_DIRECTORY } from './manifest.ts';
+import { contentOf, formatManifest, MANIFEST_FILE, type Manifest, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
 import { Parts } from './parts.ts';
 import { Queries } from './queries.ts';
@@ -30,22 +30,24 @@ export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   readonly acceptLoss?: boolean | undefined;
 }
 
-type Components = Awaited<ReturnType<typeof openComponents>>;
-
 export async function openDuckDBStore(
   options: DuckDBStoreOptions,
   callbacks: StoreCallbacks = {},
 ): Promise<Store> {
   const database = await openDatabase(options);
   try {
-    return createStore(await openComponents(database, options, callbacks));
+    return await openStoreOn(database, options, callbacks);
   } catch (error) {
     database.close();
     throw error;
   }
 }
 
-async function openComponents(database: Database, options: DuckDBStoreOptions, callbacks: StoreCallbacks) {
+async function openStoreOn(
+  database: Database,
+  options: DuckDBStoreOptions,
+  callbacks: StoreCallbacks,
+): Promise<Store> {
   const { clock = systemClock } = options;
   const observe = callbacks.observe ?? (() => {});
   const onFatalError = (error: unknown) => callbacks.storeFailed?.(error);
@@ -56,24 +58,16 @@ async function openComponents(database: Database, options: DuckDBStoreOptions, c
   const flushWriter = await database.connect();
   const appendWriter = await database.connect();
   const jobWriter = await database.connect();
+  const stagingFileOf = (name: string) => join(database.stagingDirectory, `${name}.lines`);
   const memtables = await Memtables.open(parts, {
-    ...{ memoryWriter, flushWriter, callbacks, clock },
-    stagingFile: join(database.stagingDirectory, 'apply.lines'),
+    ...{ memoryWriter, flushWriter, callbacks, clock, stagingFile: stagingFileOf('apply') },
   });
+  const queries = new Queries(pool, memtables, parts);
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
-  const operations = { total: 0 };
-  return {
-    ...{ database, parts, pool, memtables, operations, onFatalError, appendWriter, clock },
-    rewriter: new Rewriter(parts, jobWriter, clock, () => operations.total),
-    queries: new Queries(pool, memtables, parts),
-    stagingFile: join(database.stagingDirectory, 'append.lines'),
-    connections: [memoryWriter, flushWriter, appendWriter, jobWriter],
-  };
-}
-
-function createStore(components: Components): Store {
-  const { parts, memtables, queries, operations, rewriter, onFatalError } = components;
+  let operations = 0;
+  const rewriter = new Rewriter(parts, jobWriter, clock, () => operations);
   const appends = new Mutex();
+  const appendContext = { parts, appendWriter, clock, stagingFile: stagingFileOf('append') };
   let closing: Promise<void> | undefined;
   const rethrow = (error: unknown): never => {
     if (!isFatalError(error)) throw error;
@@ -85,28 +79,34 @@ function createStore(components: Components): Store {
   /** Closing cancels jobs in the background, waits for other work that has started, and rejects new work. */
   const unlessClosing = <T>(work: () => Promise<T>): Promise<T> =>
     closing === undefined ? work().catch(rethrow) : Promise.reject(storeClosed());
+  const close = async () => {
+    await appends.idle();
+    for (const component of [rewriter, pool, memtables, parts]) await component.close();
+    for (const connection of [memoryWriter, flushWriter, appendWriter, jobWriter]) connection.closeSync();
+    database.close();
+  };
 
   return {
     name: 'duckdb',
     applyBatchBytes: APPLY_BATCH_BYTES,
-    readStatistics: () => readStatistics(components),
+    readStatistics: () => readStatistics(pool, memtables, parts),
     preflight: async () => undefined,
 
     validateQuery: (query, rules) => queries.validate(query, rules),
     validatePattern: (pattern, options) => queries.validatePattern(pattern, options),
     query(query, values, options) {
-      operations.total++;
+      operations++;
       return queries.run(query, values, options).catch(rethrow);
     },
     newestTimestamp: (kind, notAfter, project, options) =>
       queries.findNewest(kind, notAfter, project, options),
 
     append: (batches, content) =>
-      unlessClosing(() => appends.run(() => appendLines(components, batches, content))),
+      unlessClosing(() => appends.run(() => appendLines(appendContext, batches, content))),
     findLoadsOfSize: (source, fileBytes) =>
       listLoads(parts.manifest, load => load.source === source && load.fileBytes === fileBytes),
     apply(records) {
-      operations.total++;
+      operations++;
       return unlessClosing(() => memtables.apply(records));
     },
     flush: kinds => unlessClosing(() => memtables.flush(kinds)),
@@ -117,17 +117,17 @@ function createStore(components: Components): Store {
     eraseProject: scope => unlessClosing(() => rewriter.erase(scope)),
     snapshot(omitted) {
       if (closing !== undefined) throw storeClosed();
-      return takeSnapshot(components, omitted);
+      return takeSnapshot(database.partsDirectory, parts.manifest, omitted);
     },
 
     close() {
-      closing ??= appends.idle().then(() => closeComponents(components));
+      closing ??= close();
       return closing;
     },
   };
 }
 
-function readStatistics({ pool, memtables, parts }: Components): StoreStatistics {
+function readStatistics(pool: ConnectionPool, memtables: Memtables, parts: Parts): StoreStatistics {
   const { active, immutable } = memtables.counts;
   return {
     waitingQueries: pool.queue.waiting,
@@ -143,8 +143,11 @@ function readStatistics({ pool, memtables, parts }: Components): StoreStatistics
   };
 }
 
-function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<string>): StoreSnapshot {
-  const { manifest } = parts;
+function takeSnapshot(
+  partsDirectory: string,
+  manifest: Manifest,
+  omitted: ReadonlySet<string>,
+): StoreSnapshot {
   const open: OpenFile[] = [];
   const close = async () => {
     await Promise.all(open.map(file => file.close()));
@@ -152,21 +155,11 @@ function takeSnapshot({ database, parts }: Components, omitted: ReadonlySet<stri
   try {
     for (const { file, sha256 } of manifest.parts)
       if (!omitted.has(sha256))
-        open.push(new OpenFile(`${database.partsDirectory}/${file}`, `${PARTS_DIRECTORY}/${file}`));
+        open.push(new OpenFile(`${partsDirectory}/${file}`, `${PARTS_DIRECTORY}/${file}`));
   } catch (error) {
     void close();
     throw error;
   }
   const files = [bufferFile(MANIFEST_FILE, formatManifest(manifest)), ...open];
   return { ...contentOf(manifest), files, close };
-}
-
-async function closeComponents(components: Components): Promise<void> {
-  const { rewriter, memtables, pool, parts, connections, database } = components;
-  await rewriter.close();
-  await pool.close();
-  await memtables.close();
-  await parts.close();
-  for (const connection of connections) connection.closeSync();
-  database.close();
 }
