@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { fetchResponse } from '../support/app.ts';
-import { createTempDirectory, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+import { createTempDirectory, PROCESS_API_KEY, startServer } from '../support/process.ts';
 
 describe('a data directory that others can read', () => {
   let directory: ReturnType<typeof createTempDirectory>;
@@ -41,12 +41,5 @@ describe('a data directory that others can read', () => {
     } finally {
       await server.stop();
     }
-  });
-
-  test('contains only private files after dendro ingest', async () => {
-    const args = ['ingest', '-', '--source', 'edge', '--data', directory.path];
-    expect((await runDendro(args, { input: '{"project":"p","message":"x"}\n' })).code).toBe(0);
-    expect(modes().filter(([, mode]) => mode !== '0')).toEqual([]);
-    expect(modes()).toContainEqual(['dendro.duckdb', '0']);
   });
 });

@@ -164,7 +164,7 @@ describe('GET /api/endpoints/explain', () => {
     'usage.api-counts?project=a',
     'usage.api-counts?project=a&interval=yearly',
     'usage.api-counts?project=(&interval=daily',
-    'usage.api-counts?project=a%5Bab%5D%7B20%7Dz&interval=daily',
+    'usage.api-counts?project=a%5Bab%5D%7B200%7Dz&interval=daily',
   ])('bad parameters get the error of the query route: %s', async target => {
     const explained = await send(`${EXPLAIN}/${target}`, 'all');
     expect(explained.status).toBe(400);
