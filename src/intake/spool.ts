@@ -65,8 +65,8 @@ export class Spool {
   readonly #clock: Clock;
   /** The oldest first. Appends go to the last one. At least one, unless the spool is closed. */
   readonly #segments: SpoolSegment[] = [];
-  /** Closed segments that are no longer needed, whose files still exist. */
-  readonly #toUnlink: SpoolSegment[] = [];
+  /** Whether files were deleted, and the directory is not synced since. */
+  #hasUnsyncedDeletion = false;
   #nextSequences = new Map<LogKind, number>();
   /** When blocks were appended, the oldest first. `end`: the length of all blocks that were appended up to then. */
   readonly #appended: { end: number; readonly atMs: number }[] = [];
@@ -166,12 +166,7 @@ export class Spool {
 
   /** Length of all segments on disk. */
   get diskBytes(): number {
-    return [...this.#toUnlink, ...this.#segments].reduce((sum, segment) => sum + segment.validBytes, 0);
-  }
-
-  /** The number of the oldest segment on disk. */
-  get firstSegmentNumber(): number {
-    return Math.min(...[...this.#toUnlink, ...this.#segments].map(({ number }) => number));
+    return this.#segments.reduce((sum, { validBytes }) => sum + validBytes, 0);
   }
 
   /**
@@ -224,34 +219,17 @@ export class Spool {
    */
   async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
     const { directory, idempotencyLog } = this.#options;
-    const flushed = this.#appliedSegments().filter(segment => isFlushed(segment, flushedUpTo));
-    try {
-      for (const segment of flushed) {
-        await idempotencyLog?.write(segment.number);
-        await writeSequences(directory, this.#nextSequences);
-        this.#segments.splice(this.#segments.indexOf(segment), 1);
-        this.#toUnlink.push(segment);
-        await segment.close();
-      }
-      await idempotencyLog?.deleteExpired();
-    } finally {
-      await this.#unlinkSegments();
+    for (const segment of this.#appliedSegments().filter(segment => isFlushed(segment, flushedUpTo))) {
+      await idempotencyLog?.write(segment.number);
+      await writeSequences(directory, this.#nextSequences);
+      this.#hasUnsyncedDeletion = true;
+      await rm(segment.path, { force: true });
+      this.#segments.splice(this.#segments.indexOf(segment), 1);
+      await segment.close();
     }
-  }
-
-  /** A file that cannot be deleted does not stop the deletion of the others. The next call of `deleteFlushed` retries it. */
-  async #unlinkSegments(): Promise<void> {
-    if (this.#toUnlink.length === 0) return;
-    const errors: unknown[] = [];
-    const unlinked: SpoolSegment[] = [];
-    for (const segment of this.#toUnlink)
-      await rm(segment.path, { force: true }).then(
-        () => unlinked.push(segment),
-        error => errors.push(error),
-      );
-    await syncDirectory(this.#options.directory); // after an erasure, a power cut must not bring the files back
-    for (const segment of unlinked) this.#toUnlink.splice(this.#toUnlink.indexOf(segment), 1);
-    if (errors.length > 0) throw errors[0];
+    await idempotencyLog?.deleteExpired();
+    if (this.#hasUnsyncedDeletion) await syncDirectory(directory); // after an erasure, a power cut must not bring the files back
+    this.#hasUnsyncedDeletion = false;
   }
 
   /** Starts a new segment, so that the earlier ones can be deleted. They have all records that were durable before the call. */
