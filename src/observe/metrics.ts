@@ -37,8 +37,8 @@ type RequestCompleted = Extract<Event, { type: 'request_completed' }>;
 
 export class Metrics {
   readonly #metrics = new Map<MetricName, Metric>();
-  /** Found with one lookup for each request: three, with objects of labels, would slow down a cache hit. */
-  readonly #requests = new Map<string, RequestSeries>();
+  /** By route, endpoint, and status with outcome. Finding series by their labels, or by one long key, would slow down a cache hit. */
+  readonly #requests = new Map<string, Map<string | undefined, Map<number, RequestSeries>>>();
   /** The metrics of the process. */
   readonly #registry = new Registry();
 
@@ -95,12 +95,11 @@ export class Metrics {
   }
 
   #countRequest(request: RequestCompleted): void {
-    const key = `${request.route} ${request.endpoint} ${request.status} ${request.outcome}`;
-    let series = this.#requests.get(key);
-    if (series === undefined) {
-      series = this.#findRequestSeries(request);
-      this.#requests.set(key, series);
-    }
+    const { route, endpoint, status, outcome } = request;
+    const byEndpoint = getOrCreate(this.#requests, route, () => new Map());
+    const byStatus = getOrCreate(byEndpoint, endpoint, () => new Map());
+    const statusAndOutcome = 10 * status + CACHE_OUTCOMES.indexOf(outcome);
+    const series = getOrCreate(byStatus, statusAndOutcome, () => this.#findRequestSeries(request));
     series.responses.add(1);
     series.durations.add(request.durationMs / 1000);
     series.outcomes?.add(1);
@@ -165,13 +164,7 @@ class Metric {
 
   /** The series with these labels. If it is new, its value is 0. */
   readonly series = (labels: Labels): Series => {
-    const key = JSON.stringify(labels);
-    let series = this.#series.get(key);
-    if (series === undefined) {
-      series = new Series(labels, this.#bounds);
-      this.#series.set(key, series);
-    }
-    return series;
+    return getOrCreate(this.#series, JSON.stringify(labels), () => new Series(labels, this.#bounds));
   };
 
   render(): string {
@@ -217,6 +210,15 @@ class Series {
     const labels = formatLabels(this.#labels);
     return [...buckets, `${name}_sum${labels} ${this.value}`, `${name}_count${labels} ${count}`];
   }
+}
+
+function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = create();
+    map.set(key, value);
+  }
+  return value;
 }
 
 /** JSON escapes backslashes, quotes and line breaks as the text format does. */
