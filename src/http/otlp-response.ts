@@ -1,7 +1,7 @@
 // The responses of OTLP/HTTP: ExportLogsServiceResponse for 200 and google.rpc.Status for errors, in the encoding of the request.
 import type { IncomingMessage } from 'node:http';
 import type { DendroError, ErrorCode } from '../domain/errors.ts';
-import type { IntakeResult } from '../intake/idempotency.ts';
+import type { IntakeResult } from '../intake/completed-request.ts';
 import { headersOf, STATUS_BY_CODE } from './error-response.ts';
 import { mediaTypeOf } from './request-body.ts';
 import { type HttpResponse, toHeaderList } from './response.ts';

@@ -3,8 +3,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
+import type { IntakeResult } from '../intake/completed-request.ts';
 import { type BodyFormat, bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
-import type { IntakeResult } from '../intake/idempotency.ts';
 import type { AcceptedRequest, Intake, IntakeRequest } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';

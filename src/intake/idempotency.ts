@@ -1,46 +1,28 @@
-// The requests of the last ten minutes: a repeat gets the result of the first request and is not stored again. In memory only.
-// After a restart, the requests are restored from the spool and the idempotency log.
+// The requests of the last ten minutes: a repeat gets the result of the first request and is not stored again.
+//
+// On disk, a request is in its spool segment. When the segment is deleted, its requests move to the idempotency log: one small
+// `.requests` file for each deleted segment, until they expire. After a clean stop, `undelivered.json` has the keys of the requests
+// with `forgetOnceDelivered` whose response may not have been delivered.
 //
 // A request has one batch for each log kind. Each batch with accepted records has its own entry here and its own block in the
 // spool. If a crash leaves only some of the blocks, a retry therefore stores exactly the missing ones.
 import { hash } from 'node:crypto';
+import { open, readdir, readFile, rm, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DendroError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
+import type { Observe } from '../observe/event.ts';
 import type { Clock } from '../system/clock.ts';
+import { syncDirectory, writeFileDurably } from '../system/files.ts';
 import type { Timer } from '../system/timer.ts';
 import {
-  type EncodedBody,
-  MAX_ERRORS,
-  type ParsedBatch,
-  type ParsedBody,
-  type RecordError,
-} from './parse-body.ts';
-
-export interface IntakeResult {
-  readonly accepted: number;
-  readonly rejected: number;
-  /** Errors of the first rejected records. A remembered result has only the first of them (`toRemembered`). */
-  readonly errors: readonly RecordError[];
-}
-
-/** A batch that was stored, as the spool and the idempotency log keep it on disk (idempotency-log.ts has the format). */
-export interface CompletedRequest {
-  /**
-   * A hash of the sender, the kind, and either the Idempotency-Key header or the digest of the body; for OTLP, also of the source
-   * that the request names.
-   */
-  readonly key: string;
-  /** SHA-256 of the decompressed body. */
-  readonly digest: string;
-  /**
-   * The request has no Idempotency-Key, and some record has no identity (`hasIdentity` in logs/record.ts). The same body is
-   * then a repeat only if the response to the first request was not completely written to its connection.
-   */
-  readonly forgetOnceDelivered: boolean;
-  /** Time of arrival, Unix microseconds. */
-  readonly atMicros: number;
-  readonly result: IntakeResult;
-}
+  type CompletedRequest,
+  formatRequests,
+  type IntakeResult,
+  parseRequestLine,
+  toRemembered,
+} from './completed-request.ts';
+import { type EncodedBody, MAX_ERRORS, type ParsedBatch, type ParsedBody } from './parse-body.ts';
 
 /** What the identity of a request depends on, besides its records. For OTLP, `kind` has the rules for the kind of each record. */
 export interface RequestOrigin extends Pick<EncodedBody, 'kind'> {
@@ -93,6 +75,8 @@ interface Entry extends Omit<CompletedRequest, 'result'> {
 }
 
 export interface IdempotencyOptions {
+  /** Of the spool. */
+  readonly directory: string;
   /** If the entries take more memory, the oldest ones are evicted before they expire. */
   readonly maxBytes: number;
   /** The monotonic clock. */
@@ -109,11 +93,7 @@ const ENTRY_BYTES = 512;
 const EVICTION_INTERVAL_MS = 1_000;
 /** If the entries exceed `maxBytes`, the oldest ones are evicted until the others take this share of it. */
 const EVICTION_TARGET = 0.95;
-
-/** The part of a result that is remembered: 20 error messages of every request would fill the memory. */
-export function toRemembered({ accepted, rejected, errors }: IntakeResult): IntakeResult {
-  return { accepted, rejected, errors: errors.slice(0, 1) };
-}
+const UNDELIVERED_FILE = 'undelivered.json';
 
 export class Idempotency {
   readonly #options: IdempotencyOptions;
@@ -121,6 +101,10 @@ export class Idempotency {
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
   #nextEvictionMs = 0;
+  /** By path of a `.requests` file: the time, on the monotonic clock, at which all of its requests have expired. */
+  readonly #expiresAtMs = new Map<string, number>();
+  /** The keys that the last clean stop wrote. Undefined: there was no clean stop, so every response may be undelivered. */
+  #undelivered: ReadonlySet<string> | undefined;
 
   constructor(options: IdempotencyOptions) {
     this.#options = options;
@@ -178,29 +162,83 @@ export class Idempotency {
     };
   }
 
-  /** Adds a request from the disk, unless it has expired. If its time is in the future, the clock was set back: its age is 0. */
-  restore({ result, ...request }: CompletedRequest, segmentNumber: number): void {
-    const { clock, timer } = this.#options;
-    const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);
-    if (ageMs >= TTL_MS) return;
-    const entry = createEntry(request);
-    this.#complete(entry, result, segmentNumber, timer.now() - ageMs);
+  /** Restores the requests of the idempotency log. Skips malformed lines and reports them. */
+  async load(observe: Observe): Promise<void> {
+    const { directory } = this.#options;
+    this.#undelivered = await readFile(join(directory, UNDELIVERED_FILE), 'utf8')
+      .then(text => new Set(JSON.parse(text) as string[]))
+      .catch(() => undefined);
+    const names = (await readdir(directory)).filter(name => /^\d+\.requests$/.test(name)).sort();
+    for (const name of names) {
+      const path = join(directory, name);
+      let malformedLines = 0;
+      const file = await open(path);
+      for await (const line of file.readLines()) {
+        const request = parseRequestLine(line);
+        if (request === undefined) malformedLines++;
+        else this.restore(request, Number.parseInt(name, 10));
+      }
+      if (malformedLines > 0) observe({ type: 'idempotency_log_damaged', path, malformedLines });
+      this.#trackFile(path);
+    }
   }
 
-  /** The requests of a segment that have not expired. */
-  requestsOf(segmentNumber: number): readonly CompletedRequest[] {
+  /**
+   * Adds a request from the disk, unless it has expired, or can no longer have a repeat because its response was delivered. If its
+   * time is in the future, the clock was set back: its age is 0.
+   */
+  restore({ result, ...request }: CompletedRequest, segmentNumber: number): void {
+    const { clock, timer } = this.#options;
+    if (request.forgetOnceDelivered && this.#undelivered?.has(request.key) === false) return;
+    const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);
+    if (ageMs >= TTL_MS) return;
+    this.#complete(createEntry(request), result, segmentNumber, timer.now() - ageMs);
+  }
+
+  /** Writes the requests of a segment that have not expired to the idempotency log. They are durable when the promise resolves. */
+  async keepRequestsOf(segmentNumber: number): Promise<void> {
+    const { directory } = this.#options;
     const requests: CompletedRequest[] = [];
     for (const entry of this.#entries.values()) {
       const { result } = entry;
       if (entry.segmentNumber !== segmentNumber || result === undefined || this.#hasExpired(entry)) continue;
       requests.push({ ...entry, result });
     }
-    return requests;
+    if (requests.length === 0) return;
+    const path = join(directory, `${String(segmentNumber).padStart(12, '0')}.requests`);
+    // All segments share the temporary file, so that a crash leaves at most one.
+    await writeFileDurably(path, formatRequests(requests), { temporary: join(directory, 'requests.new') });
+    this.#trackFile(path);
   }
 
-  /** The keys of the requests with `forgetOnceDelivered`: their response was not delivered, or that is not known. */
-  undeliveredKeys(): readonly string[] {
-    return [...this.#entries.values()].filter(entry => entry.forgetOnceDelivered).map(({ key }) => key);
+  /** The paths of the complete files of the idempotency log. */
+  get logFiles(): readonly string[] {
+    return [...this.#expiresAtMs.keys()];
+  }
+
+  async deleteExpiredFiles(): Promise<void> {
+    for (const [path, expiresAtMs] of this.#expiresAtMs) {
+      if (this.#options.timer.now() < expiresAtMs) continue;
+      this.#expiresAtMs.delete(path);
+      await unlink(path);
+    }
+  }
+
+  /** Call it before the first request is accepted: the list of the last stop says nothing about later requests. */
+  async deleteUndelivered(): Promise<void> {
+    await rm(join(this.#options.directory, UNDELIVERED_FILE), { force: true });
+    await syncDirectory(this.#options.directory);
+  }
+
+  /** Call it at a clean stop. If it fails, all responses count as undelivered, as after a crash. */
+  async writeUndelivered(): Promise<void> {
+    const entries = [...this.#entries.values()].filter(entry => entry.forgetOnceDelivered);
+    const keys = JSON.stringify(entries.map(({ key }) => key));
+    await writeFileDurably(join(this.#options.directory, UNDELIVERED_FILE), keys).catch(() => {});
+  }
+
+  #trackFile(path: string): void {
+    this.#expiresAtMs.set(path, this.#options.timer.now() + TTL_MS);
   }
 
   /** Returns the entry of an earlier request, which then has a result, or a new one. */

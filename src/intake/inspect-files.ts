@@ -7,7 +7,7 @@ import { byteRange, type Damage } from '../domain/damage.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import { isIntactLine } from '../logs/quarantine-line.ts';
-import { parseRequestLine } from './idempotency-log.ts';
+import { parseRequestLine } from './completed-request.ts';
 import { QUARANTINE_FILES } from './quarantine.ts';
 import { spoolDirectoryIn } from './spool.ts';
 import { isTooShort, scanSegment } from './spool-repair.ts';

@@ -10,8 +10,8 @@ import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
-import { type ClaimedBatch, Idempotency, type IntakeResult } from './idempotency.ts';
-import { IdempotencyLog } from './idempotency-log.ts';
+import type { IntakeResult } from './completed-request.ts';
+import { type ClaimedBatch, Idempotency } from './idempotency.ts';
 import type { EncodedBody, ParsedBody } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
@@ -84,7 +84,6 @@ export class Intake {
   readonly #options: IntakeOptions;
   readonly #dependencies: IntakeDependencies;
   readonly #idempotency: Idempotency;
-  readonly #idempotencyLog: IdempotencyLog;
   readonly #spool: Spool;
   readonly #applier: Applier;
   readonly #bodyMemory: MemoryShares;
@@ -93,31 +92,26 @@ export class Intake {
   private constructor(
     options: IntakeOptions,
     dependencies: IntakeDependencies,
-    components: {
-      readonly idempotency: Idempotency;
-      readonly idempotencyLog: IdempotencyLog;
-      readonly spool: Spool;
-    },
+    idempotency: Idempotency,
+    spool: Spool,
   ) {
     this.#options = options;
     this.#dependencies = dependencies;
-    this.#idempotency = components.idempotency;
-    this.#idempotencyLog = components.idempotencyLog;
-    this.#spool = components.spool;
+    this.#idempotency = idempotency;
+    this.#spool = spool;
     this.#bodyMemory = new MemoryShares(Math.min(BODY_MEMORY_LIMIT, options.queueBytes));
-    this.#applier = new Applier({ ...dependencies, spool: components.spool });
+    this.#applier = new Applier({ ...dependencies, spool });
   }
 
   /** Applies the records that an earlier run left in the spool. If the store fails, resolves anyway and retries later. */
   static async open(options: IntakeOptions, dependencies: IntakeDependencies): Promise<Intake> {
     const { store, clock, idempotencyTimer: timer, observe } = dependencies;
     const directory = spoolDirectoryIn(options.dataDirectory);
-    const idempotency = new Idempotency({ maxBytes: options.idempotencyBytes, clock, timer });
-    const idempotencyLog = new IdempotencyLog(directory, idempotency, () => timer.now());
+    const idempotency = new Idempotency({ directory, maxBytes: options.idempotencyBytes, clock, timer });
     const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
-    const spool = await Spool.open({ directory, durableUpTo, observe, idempotencyLog, clock });
-    await idempotencyLog.deleteUndelivered();
-    const intake = new Intake(options, dependencies, { idempotency, idempotencyLog, spool });
+    const spool = await Spool.open({ directory, durableUpTo, observe, idempotency, clock });
+    await idempotency.deleteUndelivered();
+    const intake = new Intake(options, dependencies, idempotency, spool);
     await intake.#applier.start();
     return intake;
   }
@@ -212,7 +206,7 @@ export class Intake {
   async close(): Promise<void> {
     await this.#applier.close();
     await this.#spool.close();
-    await this.#idempotencyLog.writeUndelivered();
+    await this.#idempotency.writeUndelivered();
   }
 
   /**

@@ -5,8 +5,12 @@ import { crc32 } from 'node:zlib';
 import { isLogKind, type LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION, type LogLines } from '../domain/log-line.ts';
 import type { SpooledLines } from '../store/store.ts';
-import type { CompletedRequest } from './idempotency.ts';
-import { type DiskRequest, requestFromDisk, requestToDisk } from './idempotency-log.ts';
+import {
+  type CompletedRequest,
+  type DiskRequest,
+  requestFromDisk,
+  requestToDisk,
+} from './completed-request.ts';
 
 /** Records of one kind and one request. */
 export interface SpoolAppend extends LogLines {

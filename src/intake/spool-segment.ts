@@ -5,7 +5,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
 import type { SpooledLines } from '../store/store.ts';
 import { readAt } from '../system/open-file.ts';
-import type { CompletedRequest } from './idempotency.ts';
+import type { CompletedRequest } from './completed-request.ts';
 import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
 import { trackEnd } from './spool-state.ts';
 

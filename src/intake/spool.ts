@@ -11,7 +11,7 @@ import type { LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
-import type { IdempotencyLog } from './idempotency-log.ts';
+import type { Idempotency } from './idempotency.ts';
 import { encodeBlock, type SpoolAppend, type SpoolBlock } from './spool-block.ts';
 import { repairSegment } from './spool-repair.ts';
 import { SpoolSegment } from './spool-segment.ts';
@@ -41,7 +41,7 @@ export interface SpoolOptions {
   readonly durableUpTo: (kind: LogKind) => number;
   readonly observe: Observe;
   /** A caller that omits it must not delete segments: their idempotency keys would be lost. */
-  readonly idempotencyLog?: IdempotencyLog | undefined;
+  readonly idempotency?: Idempotency | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -85,7 +85,7 @@ export class Spool {
   static async open(options: SpoolOptions): Promise<Spool> {
     const spool = new Spool(options);
     createDirectory(options.directory);
-    await options.idempotencyLog?.load(options.observe);
+    await options.idempotency?.load(options.observe);
     try {
       await spool.#open();
       return spool;
@@ -125,7 +125,7 @@ export class Spool {
 
   /** Repairs a damaged segment, and cuts off a torn write at its end. Returns whether it was damaged. `completeBytes`: RepairContext. */
   async #openSegment(name: string, completeBytes: number): Promise<boolean> {
-    const { directory, durableUpTo, observe, idempotencyLog } = this.#options;
+    const { directory, durableUpTo, observe, idempotency } = this.#options;
     const path = join(directory, name);
     const number = Number.parseInt(name, 10);
     let opened = await SpoolSegment.open(number, path);
@@ -141,7 +141,7 @@ export class Spool {
     const { segment, createdAtMs, invalidBytes, requests } = opened;
     this.#segments.push(segment);
     this.#countAppended(segment.validBytes, createdAtMs);
-    for (const request of requests) idempotencyLog?.restore(request, number);
+    for (const request of requests) idempotency?.restore(request, number);
     if (invalidBytes === 0) return isDamaged;
     await segment.truncateInvalid();
     observe({ type: 'spool_truncated', path, invalidBytes });
@@ -218,16 +218,16 @@ export class Spool {
    * before an earlier one that has unflushed records of another kind.
    */
   async deleteFlushed(flushedUpTo: (kind: LogKind) => number): Promise<void> {
-    const { directory, idempotencyLog } = this.#options;
+    const { directory, idempotency } = this.#options;
     for (const segment of this.#appliedSegments().filter(segment => isFlushed(segment, flushedUpTo))) {
-      await idempotencyLog?.write(segment.number);
+      await idempotency?.keepRequestsOf(segment.number);
       await writeSequences(directory, this.#nextSequences);
       this.#hasUnsyncedDeletion = true;
       await rm(segment.path, { force: true });
       this.#segments.splice(this.#segments.indexOf(segment), 1);
       await segment.close();
     }
-    await idempotencyLog?.deleteExpired();
+    await idempotency?.deleteExpiredFiles();
     if (this.#hasUnsyncedDeletion) await syncDirectory(directory); // after an erasure, a power cut must not bring the files back
     this.#hasUnsyncedDeletion = false;
   }
@@ -249,10 +249,10 @@ export class Spool {
 
   /** The durable content of the spool at this moment. Synchronous: the caller takes the content of the store at the same moment. */
   snapshot(): SpoolSnapshot {
-    const { idempotencyLog } = this.#options;
+    const { idempotency } = this.#options;
     return openSpoolSnapshot(
       this.#segments,
-      idempotencyLog?.files ?? [],
+      idempotency?.logFiles ?? [],
       formatSequences(this.#nextSequences),
     );
   }

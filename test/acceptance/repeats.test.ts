@@ -9,7 +9,7 @@ test('the requests of the last 10 minutes, 300 MB with all of their errors, fit 
   const program = `
     import { Idempotency } from ${JSON.stringify(join(import.meta.dirname, '../../dist/intake/idempotency.js'))};
     import { hash } from 'node:crypto';
-    const idempotency = new Idempotency({ maxBytes: 16 * 1024 * 1024, timer: performance, clock: () => 0n });
+    const idempotency = new Idempotency({ directory: '', maxBytes: 16 * 1024 * 1024, timer: performance, clock: () => 0n });
     for (let n = 0; n < 30_000; n++) {
       const digest = hash('sha256', String(n));
       const errors = Array.from({ length: 20 }, (_, i) => ({ index: i, code: 'no_project', message: digest.repeat(8) + i }));

@@ -3,7 +3,8 @@ import { Idempotency } from '../../src/intake/idempotency.ts';
 import type { ParsedBody } from '../../src/intake/parse-body.ts';
 
 const KIB = 1024;
-const create = (maxBytes: number) => new Idempotency({ maxBytes, timer: { now: () => 0 }, clock: () => 0n });
+const create = (maxBytes: number) =>
+  new Idempotency({ directory: '', maxBytes, timer: { now: () => 0 }, clock: () => 0n });
 const claim = (idempotency: Idempotency, n: number, message: string, forgetOnceDelivered = false) => {
   const errors = Array.from({ length: 20 }, (_, index) => ({ index, code: 'no_project' as const, message }));
   const batch = { accepted: 1, rejectedByCode: { no_project: 20 }, errors, quarantineLines: '' };

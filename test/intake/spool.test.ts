@@ -16,8 +16,8 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import type { CompletedRequest } from '../../src/intake/idempotency.ts';
-import { IdempotencyLog } from '../../src/intake/idempotency-log.ts';
+import type { CompletedRequest } from '../../src/intake/completed-request.ts';
+import { Idempotency } from '../../src/intake/idempotency.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { parseQuarantined } from '../../src/logs/quarantine-line.ts';
 import type { Event } from '../../src/observe/event.ts';
@@ -30,15 +30,13 @@ let directory: string;
 let events: Event[];
 let spool: Spool | undefined;
 let restoredRequests: CompletedRequest[];
-/** The requests that the idempotency index has, with the segments that contain them. */
-let indexedRequests: { readonly segmentNumber: number; readonly request: CompletedRequest }[];
+let idempotency: Idempotency;
 let nowMs: number;
 
 beforeEach(() => {
   root = createDataDirectory();
   directory = join(root, 'spool');
   events = [];
-  indexedRequests = [];
   nowMs = 0;
 });
 afterEach(async () => {
@@ -47,19 +45,20 @@ afterEach(async () => {
   removeDataDirectory(root);
 });
 
+class RecordingIdempotency extends Idempotency {
+  override restore(request: CompletedRequest, segmentNumber: number): void {
+    restoredRequests.push(request);
+    super.restore(request, segmentNumber);
+  }
+}
 const emptyStore = () => 0;
 const openSpool = async (durableUpTo: (kind: LogKind) => number = emptyStore): Promise<Spool> => {
   await spool?.close();
   restoredRequests = [];
-  const idempotency = {
-    restore: (request: CompletedRequest) => restoredRequests.push(request),
-    requestsOf: (segmentNumber: number) =>
-      indexedRequests.filter(each => each.segmentNumber === segmentNumber).map(({ request }) => request),
-    undeliveredKeys: () => [],
-  };
-  const idempotencyLog = new IdempotencyLog(directory, idempotency, () => nowMs);
+  const timer = { now: () => nowMs };
+  idempotency = new RecordingIdempotency({ directory, maxBytes: MIB, timer, clock: () => 0n });
   const observe = (event: Event) => events.push(event);
-  spool = await Spool.open({ directory, durableUpTo, observe, idempotencyLog });
+  spool = await Spool.open({ directory, durableUpTo, observe, idempotency });
   return spool;
 };
 const append = (
@@ -200,10 +199,7 @@ describe('segments of the spool', () => {
   const fill = async (to: Spool, kind: LogKind = 'edge') => {
     for (const part of ['1', '2', '3']) {
       const filling = request(`fill-${kind}-${part}`);
-      indexedRequests.push({
-        segmentNumber: (await append(to, kind, 1, large(part), filling)) ?? 0,
-        request: filling,
-      });
+      idempotency.restore(filling, (await append(to, kind, 1, large(part), filling)) ?? 0);
     }
   };
 
