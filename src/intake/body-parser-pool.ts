@@ -43,14 +43,12 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-interface RunningJob {
-  readonly job: Job;
-  readonly timeout: NodeJS.Timeout;
-}
-
 interface PoolWorker {
   readonly thread: Worker;
   readonly cancelled: Int32Array;
+  /** Undefined: the worker is idle. */
+  job: Job | undefined;
+  timeout: NodeJS.Timeout | undefined;
 }
 
 /**
@@ -67,8 +65,7 @@ const PARSE_TIMEOUT_MS = 40_000;
 
 export class BodyParserPool implements BodyParser {
   readonly #maxWorkers: number;
-  readonly #idle: PoolWorker[] = [];
-  readonly #busy = new Map<PoolWorker, RunningJob>();
+  readonly #workers = new Set<PoolWorker>();
   /** The waiting jobs by sender. The first sender is the next one; after its turn, it is the last. */
   readonly #waiting = new Map<string, Job[]>();
   #closed = false;
@@ -96,18 +93,19 @@ export class BodyParserPool implements BodyParser {
     this.#closed = true;
     for (const job of [...this.#waiting.values()].flat()) job.reject(shuttingDown());
     this.#waiting.clear();
-    await Promise.all([...this.#idle, ...this.#busy.keys()].map(({ thread }) => thread.terminate()));
+    await Promise.all([...this.#workers].map(({ thread }) => thread.terminate()));
   }
 
   /** Gives each worker one job at a time, so that a crashed worker fails only its current job. */
   #dispatch(): void {
-    while (this.#waiting.size > 0 && (this.#idle.length > 0 || this.#busy.size < this.#maxWorkers)) {
-      let worker: PoolWorker;
+    while (this.#waiting.size > 0) {
+      let worker = [...this.#workers].find(({ job }) => job === undefined);
+      if (worker === undefined && this.#workers.size >= this.#maxWorkers) return;
       try {
-        worker = this.#idle.pop() ?? this.#startWorker();
+        worker ??= this.#startWorker();
       } catch (error) {
         // The operating system allows no more threads. If there is another worker, the job waits for it.
-        if (this.#busy.size > 0) return;
+        if (this.#workers.size > 0) return;
         const job = this.#takeNext();
         job?.reject(toJobError(error, job));
         continue;
@@ -128,11 +126,11 @@ export class BodyParserPool implements BodyParser {
   }
 
   #run(job: Job, worker: PoolWorker): void {
-    const timeout = setTimeout(() => {
+    worker.job = job;
+    worker.timeout = setTimeout(() => {
       void worker.thread.terminate();
       this.#removeWorker(worker, tooExpensive());
-    }, PARSE_TIMEOUT_MS);
-    this.#busy.set(worker, { job, timeout: timeout.unref() });
+    }, PARSE_TIMEOUT_MS).unref();
     Atomics.store(worker.cancelled, 0, 0);
     worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
   }
@@ -146,8 +144,7 @@ export class BodyParserPool implements BodyParser {
       if (waiting?.length === 0) this.#waiting.delete(job.sender);
       job.reject(reason);
     }
-    for (const [worker, running] of this.#busy)
-      if (running.job === job) Atomics.store(worker.cancelled, 0, 1);
+    for (const worker of this.#workers) if (worker.job === job) Atomics.store(worker.cancelled, 0, 1);
   }
 
   #startWorker(): PoolWorker {
@@ -157,12 +154,12 @@ export class BodyParserPool implements BodyParser {
       workerData,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
-    const worker = { thread, cancelled };
+    const worker: PoolWorker = { thread, cancelled, job: undefined, timeout: undefined };
+    this.#workers.add(worker);
     thread.unref();
     thread.on('message', (result: WorkerResult) => {
-      const job = this.#takeJob(worker);
+      const job = takeJob(worker);
       if (job === undefined) return; // the job timed out, and the worker is being terminated
-      this.#idle.push(worker);
       finishJob(job, result);
       if (!this.#closed) this.#dispatch();
     });
@@ -173,20 +170,18 @@ export class BodyParserPool implements BodyParser {
 
   /** Removes a worker that has exited or is being terminated, and fails its job. */
   #removeWorker(worker: PoolWorker, error: unknown): void {
-    const job = this.#takeJob(worker);
-    const index = this.#idle.indexOf(worker);
-    if (index !== -1) this.#idle.splice(index, 1);
+    this.#workers.delete(worker);
+    const job = takeJob(worker);
     job?.reject(toJobError(error, job));
     if (!this.#closed) this.#dispatch();
   }
+}
 
-  #takeJob(worker: PoolWorker): Job | undefined {
-    const running = this.#busy.get(worker);
-    if (running === undefined) return undefined;
-    clearTimeout(running.timeout);
-    this.#busy.delete(worker);
-    return running.job;
-  }
+function takeJob(worker: PoolWorker): Job | undefined {
+  const { job } = worker;
+  clearTimeout(worker.timeout);
+  worker.job = undefined;
+  return job;
 }
 
 function finishJob(job: Job, result: WorkerResult): void {
