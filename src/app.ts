@@ -80,7 +80,6 @@ interface Context<Config extends AppConfig = AppConfig> {
   readonly bodyParser: BodyParser;
   readonly metrics: Metrics;
   readonly state: ServerState;
-  readonly failure: StoreFailure;
   readonly observe: Observe;
   readonly catalog: LiveCatalog;
   readonly closers: Closers;
@@ -91,7 +90,7 @@ interface Context<Config extends AppConfig = AppConfig> {
 /** Listens from the first steps on. Until all steps are done, requests that need the store or a token get 503. */
 export async function startApp(config: ServeConfig, log: Observe, options: StartOptions = {}): Promise<App> {
   const context = createContext(config, log, options);
-  const { clock, state, failure, catalog } = context;
+  const { clock, state, catalog } = context;
   const close = () => closeAll(context);
   try {
     const urls = await openListeners(context);
@@ -107,13 +106,13 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     const erasure = await openErasure(context, { store, intake, quarantine }, () => cache?.clear());
     const cacheHits = new CacheHits();
     startCatalog(context, { store, cacheHits, cache });
-    if (failure.hasHappened()) await failure.promise; // throws
+    if (state.hasFailed) await state.failure; // throws
     state.start(
       createServing(context, { store, cache, cacheHits, intake, erasure, quarantine, ...auth }),
       () => preflight.passed && store.readStatistics().isReachable,
     );
     void erasure.resume().catch(() => {}); // reported as an event
-    return { ...urls, store, storeFailed: failure.promise, reloadEndpoints: () => catalog.reload(), close };
+    return { ...urls, store, storeFailed: state.failure, reloadEndpoints: () => catalog.reload(), close };
   } catch (error) {
     await close();
     throw error;
@@ -166,8 +165,8 @@ function createContext<Config extends AppConfig>(
   }: StartOptions,
 ): Context<Config> {
   const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
-  const failure = createStoreFailure();
-  const observe = createObserve(metrics, failure, log);
+  const state = new ServerState();
+  const observe = createObserve(metrics, state, log);
   const { endpointFolders, storeName, unsentBytes, minDownloadRate } = config;
   const catalog = new LiveCatalog({
     load: () => loadCatalog(endpointFolders, storeName),
@@ -178,8 +177,7 @@ function createContext<Config extends AppConfig>(
   metrics.addEndpoints(namesOf(catalog));
   const unsentLimits = { maxBytes: unsentBytes, minBytesPerSecond: minDownloadRate };
   return {
-    ...{ config, clock, timer, idempotencyTimer, bodyParser, metrics, failure, observe, catalog },
-    state: new ServerState(),
+    ...{ config, clock, timer, idempotencyTimer, bodyParser, metrics, state, observe, catalog },
     closers: new Closers(),
     unsentResponses: new UnsentResponses(unsentLimits, timer),
     connectionLimit: new ConnectionLimit(),
@@ -192,7 +190,7 @@ function closeAll({ state, closers }: Context): Promise<void> {
 }
 
 /** Opens the store, and the quarantine for the records that it rejects. Locks the data directory. */
-async function openData({ config, clock, observe, state, failure, bodyParser, closers }: Context): Promise<{
+async function openData({ config, clock, observe, state, bodyParser, closers }: Context): Promise<{
   readonly store: Store;
   readonly quarantine: Quarantine;
 }> {
@@ -202,12 +200,8 @@ async function openData({ config, clock, observe, state, failure, bodyParser, cl
     () => quarantine.idle(),
     () => bodyParser.close(),
   );
-  const storeFailed = (error: unknown) => {
-    state.stop();
-    failure.report(error);
-  };
   const callbacks = createStoreCallbacks(quarantine, clock, observe);
-  const store = await openStore({ ...config.store, clock }, { ...callbacks, storeFailed });
+  const store = await openStore({ ...config.store, clock }, { ...callbacks, storeFailed: state.fail });
   closers.add('store', store.close);
   return { store, quarantine };
 }
@@ -218,12 +212,12 @@ function countParts(store: Store): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-function createObserve(metrics: Metrics, failure: StoreFailure, log: Observe): Observe {
+function createObserve(metrics: Metrics, state: ServerState, log: Observe): Observe {
   return event => {
     metrics.record(event);
     // Once the store has failed, every error has this cause, so errors are no longer logged: the process exits with one message
     // that names the cause.
-    if (!(failure.hasHappened() && 'error' in event)) log(event);
+    if (!(state.hasFailed && 'error' in event)) log(event);
   };
 }
 
@@ -250,19 +244,15 @@ function namesOf({ endpoints }: Catalog): string[] {
 /** Background jobs stop first. Then the listeners close, then the intake that their requests use, then what the intake uses. */
 const CLOSE_ORDER = ['jobs', 'listeners', 'intake', 'quarantine', 'store'] as const;
 
+type Close = () => void | Promise<void>;
+
 /** Everything that must be closed, by stage. If startup fails, everything opened so far is closed. */
 class Closers {
-  readonly #closers: Record<(typeof CLOSE_ORDER)[number], (() => void | Promise<void>)[]> = {
-    jobs: [],
-    listeners: [],
-    intake: [],
-    quarantine: [],
-    store: [],
-  };
+  readonly #stages = new Map(CLOSE_ORDER.map(stage => [stage, [] as Close[]]));
   #closing: Promise<void> | undefined;
 
-  add(stage: (typeof CLOSE_ORDER)[number], ...closers: (() => void | Promise<void>)[]): void {
-    this.#closers[stage].push(...closers);
+  add(stage: (typeof CLOSE_ORDER)[number], ...closers: Close[]): void {
+    this.#stages.get(stage)?.push(...closers);
   }
 
   close(): Promise<void> {
@@ -271,15 +261,26 @@ class Closers {
   }
 
   async #closeInOrder(): Promise<void> {
-    for (const stage of CLOSE_ORDER) await Promise.all(this.#closers[stage].map(async close => close()));
+    for (const closers of this.#stages.values()) await Promise.all(closers.map(async close => close()));
   }
 }
 
-/** The server's status and dependencies for the routes, while it starts, runs and stops. */
+/** The server's status and dependencies for the routes, while it starts, runs, fails and stops. */
 class ServerState {
   #status: ReturnType<RouteDependencies['state']> = 'starting';
-  #serving: ServingDependencies | undefined;
   #isStoreAvailable = () => true;
+  #reject = (_: Error) => {};
+  hasFailed = false;
+  /** Never resolves. Rejects when the store has failed. */
+  readonly failure = new Promise<never>((_, reject) => {
+    this.#reject = reject;
+  });
+  /** For metrics: also while the server stops. */
+  lastServing: ServingDependencies | undefined;
+
+  constructor() {
+    this.failure.catch(() => {}); // prevents an unhandled rejection if nothing waits for it
+  }
 
   /** While the store is unavailable, intake still accepts records and the cache still serves its entries. */
   get status(): ReturnType<RouteDependencies['state']> {
@@ -287,16 +288,11 @@ class ServerState {
   }
 
   get serving(): ServingDependencies | undefined {
-    return this.#status === 'ok' ? this.#serving : undefined;
-  }
-
-  /** For metrics: also while the server stops. */
-  get lastServing(): ServingDependencies | undefined {
-    return this.#serving;
+    return this.#status === 'ok' ? this.lastServing : undefined;
   }
 
   start(serving: ServingDependencies, isStoreAvailable: () => boolean): void {
-    this.#serving = serving;
+    this.lastServing = serving;
     this.#isStoreAvailable = isStoreAvailable;
     this.#status = 'ok';
   }
@@ -304,30 +300,17 @@ class ServerState {
   stop(): void {
     this.#status = 'unavailable';
   }
-}
 
-interface StoreFailure {
-  readonly promise: Promise<never>;
-  readonly report: (error: unknown) => void;
-  readonly hasHappened: () => boolean;
-}
-
-function createStoreFailure(): StoreFailure {
-  let hasHappened = false;
-  let report = (_: unknown) => {};
-  const promise = new Promise<never>((_, reject) => {
-    report = error => {
-      hasHappened = true;
-      const [reason] = (error as Error).message.split('\n', 1);
-      reject(
-        new OperatorError(
-          `the store has failed; exiting. No acknowledged data is lost; restart the server. Reason: ${reason}`,
-        ),
-      );
-    };
-  });
-  promise.catch(() => {}); // prevents an unhandled rejection if nothing waits for it
-  return { promise, report, hasHappened: () => hasHappened };
+  readonly fail = (error: unknown): void => {
+    this.stop();
+    this.hasFailed = true;
+    const [reason] = (error as Error).message.split('\n', 1);
+    this.#reject(
+      new OperatorError(
+        `the store has failed; exiting. No acknowledged data is lost; restart the server. Reason: ${reason}`,
+      ),
+    );
+  };
 }
 
 /** Opens the intake, which applies the records that an earlier run left in the spool. */
@@ -356,7 +339,7 @@ async function openErasure(
 }
 
 function routeDependencies(
-  { config, clock, catalog, state, failure, metrics }: Context,
+  { config, clock, catalog, state, metrics }: Context,
   metricsOpen: boolean,
 ): RouteDependencies {
   const version = readVersion();
@@ -367,7 +350,7 @@ function routeDependencies(
     catalog,
     serving: () => state.serving,
     state: () => state.status,
-    isRecoverable: () => !failure.hasHappened(),
+    isRecoverable: () => !state.hasFailed,
     metricsOpen,
     renderMetrics: async () => metrics.render(await sampler.sample()),
   };

@@ -1,13 +1,50 @@
 import { describe, expect, test } from 'vitest';
 import { startApp } from '../src/app.ts';
 import { commands } from '../src/cli/commands.ts';
-import { readInvocation, readServeConfig } from '../src/config.ts';
+import {
+  FLAGS,
+  type FlagName,
+  isSwitch,
+  readInvocation,
+  readServeConfig,
+  URL_VARIABLES,
+  variableOf,
+} from '../src/config.ts';
 import { UsageError } from '../src/domain/errors.ts';
 import { testConfig } from './support/app.ts';
 import { createTempDirectory, findFreePort } from './support/process.ts';
 
 const flags = commands.find(({ name }) => name === 'serve')?.flags ?? [];
 const read = (...args: string[]) => readServeConfig(readInvocation(args, {}, flags));
+
+describe('every flag', () => {
+  const names = (Object.keys(FLAGS) as FlagName[]).filter(name => name !== 'help');
+
+  test.each(names.filter(name => !isSwitch(name)))(
+    '--%s is read from its variable, and takes precedence over it',
+    name => {
+      const variable = name === 'url' ? URL_VARIABLES.public : variableOf(name);
+      const read = (args: readonly string[]) => readInvocation(args, { [variable]: 'one' }, [name]);
+      expect([read([]).text(name), read([]).many(name), read([]).origin(name)]).toEqual([
+        'one',
+        ['one'],
+        'variable',
+      ]);
+      const byFlag = read([`--${name}`, 'two']);
+      expect([byFlag.text(name), byFlag.many(name), byFlag.origin(name)]).toEqual(['two', ['two'], 'flag']);
+    },
+  );
+
+  test.each(names.filter(isSwitch))('--%s is turned on by its variable', name => {
+    const read = (args: readonly string[], value: string) =>
+      readInvocation(args, { [variableOf(name)]: value }, [name]).isOn(name);
+    expect(['1', 'true', 'yes', 'on', '0', 'false', 'no', 'off', ''].map(value => read([], value))).toEqual([
+      ...[true, true, true, true, false, false, false, false, false],
+    ]);
+    expect(read([`--${name}`], '0')).toBe(true);
+    expect(() => read([], 'maybe')).toThrow(UsageError);
+  });
+});
 
 describe('keys in the environment', () => {
   test('none has the scope admin', () => {

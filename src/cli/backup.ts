@@ -10,10 +10,17 @@ import { unpack } from '../backup/unpack.ts';
 import { type AppConfig, type Invocation, readAppConfig } from '../config.ts';
 import { formatDamage } from '../domain/damage.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
-import { checkStoreFiles, hasOldStore } from '../store/open-store.ts';
+import { checkStoreFiles, hasOldStore, isStoreMissing } from '../store/open-store.ts';
 import { readTar } from '../system/tar.ts';
 import type { Io } from './io.ts';
-import { createResponseError, describeUnreachable, findServer, openLocal, type Target } from './target.ts';
+import {
+  createResponseError,
+  describeUnreachable,
+  findServer,
+  openLocal,
+  type Target,
+  wrongListener,
+} from './target.ts';
 import { createProgressBar } from './terminal.ts';
 
 export async function backup(invocation: Invocation, io: Io): Promise<void> {
@@ -56,13 +63,17 @@ async function openDirectory(config: AppConfig, io: Io): Promise<Target> {
     throw new OperatorError(
       `${dataDirectory} has the store of an earlier release; copy the directory while no server uses it (cp -a), or take the backup with that release`,
     );
+  if (await isStoreMissing(config.storeName, dataDirectory))
+    throw new OperatorError(
+      `nothing was copied: ${dataDirectory} has no manifest.json, although a server has used it`,
+    );
   const [damage] = await checkStoreFiles(config.store);
   if (damage !== undefined) throw new OperatorError(`nothing was copied: ${formatDamage(damage)}`);
   const target = await openLocal(config, io);
-  if (!target.isDamaged) return target;
+  if (!target.isSpoolDamaged) return target;
   await target.close();
   throw new OperatorError(
-    `nothing was copied: the spool of ${dataDirectory} was damaged, or files of the data are missing; run the command again to copy what is left`,
+    `nothing was copied: the spool of ${dataDirectory} was damaged, or files of it are missing; run the command again to copy what is left`,
   );
 }
 
@@ -81,11 +92,12 @@ async function download(
   });
   const { status, body } = response;
   if (status !== 200 || body === null) {
-    const hints: Readonly<Record<number, string>> = {
-      403: 'a backup needs a token with the scope admin: dendro token create --name backup --scope admin',
-      404: '--url must be the URL of the internal listener',
-    };
-    throw createResponseError(target, status, await response.text(), hints[status]);
+    if (status === 404) throw wrongListener(target, 'internal');
+    const hint =
+      status === 403
+        ? 'a backup needs a token with the scope admin: dendro token create --name backup --scope admin'
+        : undefined;
+    throw createResponseError(target, status, await response.text(), hint);
   }
   const paths = await withProgress(io, 'bytes', onProgress =>
     unpack(readTar(body), directory, onProgress),

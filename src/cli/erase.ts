@@ -8,7 +8,15 @@ import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { EraseScope } from '../store/store.ts';
 import type { Io } from './io.ts';
-import { createResponseError, findServer, openLocal, parseJson, sendRequest, type Target } from './target.ts';
+import {
+  createResponseError,
+  findServer,
+  openLocal,
+  parseJson,
+  sendRequest,
+  type Target,
+  wrongListener,
+} from './target.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 const POLL_INTERVAL_MS = 200;
@@ -97,8 +105,7 @@ async function request(target: Target, init: RequestInit): Promise<EraseStatus |
   const text = body.toString('utf8');
   const response = parseJson(text) as { result?: EraseStatus | null } | undefined;
   if (status < 300 && response?.result !== undefined) return response.result ?? undefined;
-  const hint = status === 404 ? 'use the URL of the internal listener' : undefined;
-  throw createResponseError(target, status, text, hint);
+  throw status === 404 ? wrongListener(target, 'internal') : createResponseError(target, status, text);
 }
 
 function describeScope({ project, beforeMicros }: EraseScope): string {

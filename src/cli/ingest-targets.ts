@@ -10,12 +10,12 @@ import { systemClock } from '../system/clock.ts';
 import type { IngestSummary, RejectedRecord } from './ingest-summary.ts';
 import type { Io } from './io.ts';
 import {
-  checkListener,
   createResponseError,
   parseJson,
   type RetryPolicy,
   type ServerTarget,
   sendRequest,
+  wrongListener,
 } from './target.ts';
 import { escapeForTerminal } from './terminal.ts';
 
@@ -126,7 +126,7 @@ async function sendBatch(
   const response = await sendRequest(server, `/api/logs?source_name=${kind}`, init, policy);
   const { status } = response;
   const body = response.body.toString();
-  if (status === 404) await checkListener(server, 'internal');
+  if (status === 404) throw wrongListener(server, 'internal');
   if (status !== 200 && status !== 422) throw createResponseError(server, status, body);
   const result = parseJson(body) as BatchResponse | undefined;
   if (typeof result?.accepted === 'number') return result;

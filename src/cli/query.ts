@@ -9,7 +9,6 @@ import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.t
 import type { Io } from './io.ts';
 import {
   type CompleteResponse,
-  checkListener,
   createResponseError,
   findServer,
   listEndpoints,
@@ -130,10 +129,12 @@ async function get(
  * typo. Asks for the endpoints only after the query, so that a token with a low rate limit can still run the query.
  */
 async function checkNames(target: Target, { endpoint, parameters }: Query, status: number): Promise<void> {
-  if (status === 404) await checkListener(target, 'public');
   const mayHaveUnknownParameter = parameters.size > 0 && (status === 200 || status === 400);
   if (status !== 404 && !mayHaveUnknownParameter) return;
-  const endpoints = await listEndpoints(target, { maxAttempts: 1, retryUnreachable: false }).catch(() => []);
+  const endpoints = await listEndpoints(target, { maxAttempts: 1, retryUnreachable: false }).catch(error => {
+    if (status === 404 && error instanceof UsageError) throw error; // the URL is that of the internal listener
+    return [];
+  });
   const found = endpoints.find(({ id, name }) => name === endpoint || id === endpoint.toLowerCase());
   if (found === undefined) {
     const names = endpoints.map(({ name }) => name);

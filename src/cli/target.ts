@@ -33,11 +33,11 @@ export interface ServerTarget extends Target {
 
 export interface LocalTarget extends Target {
   readonly store: Store;
-  /** Whether opening the data directory found that the spool is damaged, or that files of it or all files of the store are missing. */
-  readonly isDamaged: boolean;
+  /** Whether opening the data directory found that the spool is damaged, or that files of it are missing. */
+  readonly isSpoolDamaged: boolean;
 }
 
-const DAMAGES: readonly string[] = ['spool_damaged', 'spool_incomplete', 'store_missing'];
+const SPOOL_DAMAGES: readonly string[] = ['spool_damaged', 'spool_incomplete'];
 
 /** Flags for a data directory or a store that the command opens itself. A running server has its own settings. */
 const LOCAL_FLAGS: readonly FlagName[] = [
@@ -132,10 +132,10 @@ export async function openLocal(
 ): Promise<LocalTarget> {
   const log = showConversion(io, logTo(io.stdout, io.stderr));
   let failure: unknown;
-  let isDamaged = false;
+  let isSpoolDamaged = false;
   // The command itself reports these: its error or its output says the same.
   const observe: Observe = event => {
-    if (DAMAGES.includes(event.type)) isDamaged = true;
+    if (SPOOL_DAMAGES.includes(event.type)) isSpoolDamaged = true;
     if (
       event.type === 'request_failed' ||
       event.type === 'request_unavailable' ||
@@ -148,7 +148,7 @@ export async function openLocal(
   return {
     url: undefined,
     store: app.store,
-    isDamaged,
+    isSpoolDamaged,
     close: () => app.close(),
     async fetch(path, init) {
       const response = await app.inject(path, init);
@@ -259,25 +259,10 @@ export function parseJson(text: string): unknown {
 
 const CATALOG_PATH = '/api/endpoints';
 
-/** For each listener: a path that only it has, and a method that it rejects with 405 before it checks the token. */
-const PROBES = {
-  public: { path: CATALOG_PATH, method: 'POST' },
-  internal: { path: '/api/logs', method: 'GET' },
-} as const;
-
-/** Throws a UsageError if the URL is that of the other listener. Called after a response of 404. */
-export async function checkListener({ url }: Target, wanted: ListenerName): Promise<void> {
-  if (url === undefined) return;
-  const other = wanted === 'public' ? 'internal' : 'public';
-  const hasRoutesOf = async (listener: ListenerName) => {
-    const { path, method } = PROBES[listener];
-    const response = await fetch(`${url}${path}`, { method }).catch(() => undefined);
-    await response?.arrayBuffer().catch(() => {});
-    return response?.status === 405;
-  };
-  if ((await hasRoutesOf(wanted)) || !(await hasRoutesOf(other))) return;
-  throw new UsageError(
-    `${url} is the ${other} listener of Dendro, but this command uses the ${wanted} listener: set --url or ${URL_VARIABLES[wanted]} to its URL`,
+/** The error for a response of 404 to a path that the listener always has. */
+export function wrongListener({ url }: Target, listener: ListenerName): UsageError {
+  return new UsageError(
+    `${url} is not the ${listener} listener of Dendro: set --url or ${URL_VARIABLES[listener]} to its URL`,
   );
 }
 
@@ -288,7 +273,7 @@ export async function listEndpoints(
   signal?: AbortSignal,
 ): Promise<readonly CatalogEntry[]> {
   const { status, body } = await sendRequest(target, CATALOG_PATH, signal ? { signal } : {}, policy);
-  if (status === 404) await checkListener(target, 'public');
+  if (status === 404) throw wrongListener(target, 'public');
   if (status !== 200) throw createResponseError(target, status, body.toString());
   const response = parseJson(body.toString()) as { result?: unknown } | null | undefined;
   if (Array.isArray(response?.result) && response.result.every(isCatalogEntry)) return response.result;

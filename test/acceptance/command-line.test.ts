@@ -1,20 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { FLAGS, type FlagName, variableOf } from '../../src/config.ts';
-import { createTempDirectory, DENDRO_COMMAND, onlyLine, runDendro } from '../support/process.ts';
+import { DENDRO_COMMAND, onlyLine, runDendro } from '../support/process.ts';
 
 describe('the command line', () => {
-  let directory: ReturnType<typeof createTempDirectory>;
-  beforeAll(() => {
-    directory = createTempDirectory();
-  });
-  afterAll(() => directory.remove());
-
-  const run = (...args: string[]) => runDendro(args, { cwd: directory.path });
+  const run = (...args: string[]) => runDendro(args);
 
   test.each(['--version', '-v', 'version'])('dendro %s prints the version', async argument => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
@@ -61,7 +55,7 @@ describe('the command line', () => {
 
   test('a command whose output nobody reads, as before head, ends without a message and with exit code 0', async () => {
     const [program, bin] = DENDRO_COMMAND;
-    const child = spawn(program, [bin, 'help'], { cwd: directory.path });
+    const child = spawn(program, [bin, 'help']);
     child.stdout.destroy(); // before the command has started to write
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -73,12 +67,7 @@ describe('the command line', () => {
 
   test('output that does not fit on the disk is reported in one line, with exit code 1', async () => {
     const command = ['sh', '-c', 'exec "$0" "$@" > /dev/full', ...DENDRO_COMMAND] as const;
-    const outcome = await runDendro(['help'], { cwd: directory.path, command });
+    const outcome = await runDendro(['help'], { command });
     expect([outcome.code, onlyLine(outcome)]).toEqual([1, expect.stringContaining('ENOSPC')]);
-  });
-
-  test('a command with an invalid flag does not create the data directory', async () => {
-    await run('serve', '--data', 'rejected', '--port', 'x');
-    expect(existsSync(join(directory.path, 'rejected'))).toBe(false);
   });
 });

@@ -2,13 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  createTempDirectory,
-  onlyLine,
-  PROCESS_API_KEY,
-  runDendro,
-  startServer,
-} from '../support/process.ts';
+import { createTempDirectory, onlyLine, PROCESS_API_KEY, runDendro } from '../support/process.ts';
 
 const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 const isRoot = process.getuid?.() === 0;
@@ -22,15 +16,6 @@ afterEach(() => directory.remove());
 
 const serve = (...args: string[]) =>
   runDendro(['serve', '--data', directory.path, '--port', '0', '--internal-port', '0', ...args], { env });
-
-test('serve logs one line with the version, the store, the data directory and the listeners', async () => {
-  const server = await startServer(['--data', directory.path], { env });
-  const { stderr } = await server.stop();
-  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
-  expect(JSON.parse(stderr.split('\n')[0] ?? '').message).toBe(
-    `dendro ${version} started: store duckdb, data directory ${directory.path}, public ${server.url}, internal ${server.internalUrl}`,
-  );
-});
 
 describe('a data directory that this user cannot use', () => {
   test.runIf(isRoot)('belongs to another user: one line with both users and the fix, exit 1', async () => {

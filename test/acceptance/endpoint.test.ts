@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { documentedEndpoint } from '../support/custom-endpoints.ts';
-import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
+import { createTempDirectory, onlyLine, runDendro, spawnDendro } from '../support/process.ts';
 
 let directory: ReturnType<typeof createTempDirectory>;
 beforeEach(() => {
@@ -63,7 +63,7 @@ test('dendro endpoint test leaves no temporary directory, also if its store cann
     ['500MB', 0],
     ['1KB', 1],
   ] as const) {
-    const outcome = await runDendro([...args, limit], { env: { TMPDIR: temporary } });
+    const outcome = await spawnDendro([...args, limit], { env: { TMPDIR: temporary } });
     expect([outcome.code, readdirSync(temporary)]).toEqual([code, []]);
   }
 });

@@ -130,31 +130,18 @@ describe('tokens of a new data directory', () => {
     expect(outcome.stderr).not.toContain(key);
   });
 
-  describe.each(['DENDRO_API_KEY', 'DENDRO_INGEST_KEY', 'DENDRO_QUERY_KEY'])('%s', variable => {
-    test.each([
-      ['empty', ''],
-      ['too short', 'x'.repeat(15)],
-    ])('is rejected if it is %s: one line that names it, exit 2', async (problem, key) => {
-      const { code, stdout, stderr } = await runDendro(['serve', '--data', directory.path], {
-        env: { [variable]: key },
-      });
-      expect(code).toBe(2);
-      expect(stdout).toBe('');
-      expect(stderr).toMatch(new RegExp(`^dendro: ${variable} is ${problem}.*16.*\\n$`));
-      if (key !== '') expect(stderr).not.toContain(key);
-    });
+  test.each([
+    ['DENDRO_API_KEY', '', 'is empty'],
+    ['DENDRO_INGEST_KEY', 'x'.repeat(15), 'is too short; it must have at least 16'],
+    ['DENDRO_QUERY_KEY', 'spaces in between it', 'header'],
+    ['DENDRO_API_KEY', 'schl\u00fcssel-ohne-gleichen', 'header'],
+  ])('%s %j is rejected: one line that names it and not the key, exit 2', async (variable, key, words) => {
+    const outcome = await runDendro(['serve', '--data', directory.path], { env: { [variable]: key } });
+    expect(outcome).toMatchObject({ code: 2, stdout: '' });
+    expect(onlyLine(outcome)).toContain(words);
+    expect(onlyLine(outcome)).toMatch(new RegExp(`^dendro: ${variable} `));
+    if (key !== '') expect(outcome.stderr).not.toContain(key);
   });
-
-  test.each(['sixteen or more \n', 'spaces in between it', 'schl\u00fcssel-ohne-gleichen'])(
-    'DENDRO_API_KEY %j, which is not allowed in a header, is rejected: exit 2',
-    async key => {
-      const { code, stderr } = await runDendro(['serve', '--data', directory.path], {
-        env: { DENDRO_API_KEY: key },
-      });
-      expect(code).toBe(2);
-      expect(stderr).toMatch(/^dendro: DENDRO_API_KEY .*header.*\n$/);
-    },
-  );
 
   test('--tokens selects another file', async () => {
     const file = join(directory.path, 'elsewhere.json');

@@ -96,6 +96,6 @@ describe('the log of a server', () => {
 test('--log-format text writes lines for people', async () => {
   const server = await startServerHere(['--data', directory.path, '--log-format', 'text'], { env });
   expect((await server.stop()).stderr).toMatch(
-    /^\S+Z info {2}started: dendro .*\n\S+Z info {2}stopping: .*\n\S+Z info {2}stopped: stopped\n$/,
+    /^\S+Z info {2}started: dendro \S+ started: store duckdb, data directory \S+, public http\S+, internal http\S+\n\S+Z info {2}stopping: .*\n\S+Z info {2}stopped: stopped\n$/,
   );
 });

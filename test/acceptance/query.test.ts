@@ -178,14 +178,6 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(byId).toEqual(byName);
   });
 
-  test('prints "no rows" for an empty result', async () => {
-    expect(await query('logs.all', '--project', 'nobody')).toEqual({
-      code: 0,
-      stdout: 'no rows\n',
-      stderr: '',
-    });
-  });
-
   test('--json prints the response of the API', async () => {
     const { code, stdout } = await query('logs.all', '--project', 'alpha', '--json');
     expect(code).toBe(0);
@@ -207,11 +199,6 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
         `new,${micros(at(1))},"two\nlines, and ""quotes""","{""request"":{""path"":""/rest/v1/a""}}"\r\n` +
         `old,${micros(at(2))},plain,"{""request"":{""path"":""/auth/v1/b""}}"\r\n`,
     );
-  });
-
-  test('--csv prints the header line for an empty result', async () => {
-    const { stdout } = await query('logs.all', '--project', 'nobody', '--csv');
-    expect(stdout).toBe('id,timestamp,event_message,metadata\r\n');
   });
 
   test('--param sets any parameter and can be repeated', async () => {
@@ -307,26 +294,20 @@ describe('dendro query', () => {
     expect(onlyLine(outcome)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b.*--url`));
   });
 
-  test('--url without a token: one line, exit 2', async () => {
-    const outcome = await query('--url', server.url);
-    expect(outcome.code).toBe(2);
-    expect(onlyLine(outcome)).toContain('token');
-  });
-
-  test('--url of the internal listener: one line that names both listeners, exit 2', async () => {
+  test('--url of the internal listener: one line that says so, exit 2', async () => {
     const outcome = await query('--url', server.internalUrl, '--token', PROCESS_API_KEY);
     expect(outcome.code).toBe(2);
     expect(onlyLine(outcome)).toBe(
-      `dendro: ${server.internalUrl} is the internal listener of Dendro, but this command uses the public listener: set --url or DENDRO_URL to its URL`,
+      `dendro: ${server.internalUrl} is not the public listener of Dendro: set --url or DENDRO_URL to its URL`,
     );
   });
 
-  test('dendro ingest --url of the public listener: one line that names both listeners, exit 2', async () => {
+  test('dendro ingest --url of the public listener: one line that says so, exit 2', async () => {
     const args = ['ingest', '-', '--source', 'edge', '--url', server.url, '--token', PROCESS_API_KEY];
     const outcome = await runDendro(args, { input: '{"project":"p","message":"m"}\n' });
     expect(outcome.code).toBe(2);
     expect(onlyLine(outcome)).toContain(
-      `${server.url} is the public listener of Dendro, but this command uses the internal listener: set --url or DENDRO_INTERNAL_URL`,
+      `${server.url} is not the internal listener of Dendro: set --url or DENDRO_INTERNAL_URL`,
     );
   });
 

@@ -172,20 +172,6 @@ columns:`,
     }
   });
 
-  test('token create creates the data directory, and the first startup creates no other token', async () => {
-    const data = join(directory.path, 'new', 'data');
-    const { code, stdout } = await runDendro(['token', 'create', ...valid, '--data', data]);
-    expect(code).toBe(0);
-    const server = await startServerHere(['--data', data]);
-    try {
-      expect(existsSync(join(data, 'first-token'))).toBe(false);
-      const headers = { 'X-API-KEY': stdout.trimEnd() };
-      expect((await fetchResponse(`${server.url}/api/endpoints`, { headers })).status).toBe(200);
-    } finally {
-      await server.stop();
-    }
-  });
-
   test('--tokens FILE selects another file for the command and the server', async () => {
     const file = join(directory.path, 'elsewhere.json');
     const data = join(directory.path, 'data');

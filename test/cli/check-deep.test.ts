@@ -23,7 +23,7 @@ import {
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
-  startServer,
+  startServerHere,
 } from '../support/process.ts';
 import { functionEdgeRecord, record } from '../support/record.ts';
 
@@ -52,7 +52,7 @@ async function fillDirectory(path: string): Promise<void> {
     await store.flush(LOG_KINDS);
   }
   await store.close();
-  const server = await startServer(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+  const server = await startServerHere(['--data', path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
   const body = [{ project: 'p', message: 'spooled' }, { message: 'no project' }, 7];
   expect((await sendLogs(server.internalUrl, body, { token: PROCESS_API_KEY })).accepted).toBe(1);
   await server.stop();
@@ -258,7 +258,7 @@ describe('dendro check --deep', () => {
   });
 
   test('says which process uses the directory, and that a directory does not exist', async () => {
-    const server = await startServer(['--data', directory.path], {
+    const server = await startServerHere(['--data', directory.path], {
       env: { DENDRO_API_KEY: PROCESS_API_KEY },
     });
     const inUse = await checkDeep();

@@ -4,7 +4,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
 import { reportFault, sized } from '../support/fault-report.ts';
-import { runDendro } from '../support/process.ts';
+import { spawnDendro } from '../support/process.ts';
 import { record } from '../support/record.ts';
 import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { runSql } from './run-sql.ts';
@@ -41,10 +41,10 @@ test('a dendro migrate that is killed resumes, and every record is stored once',
     let killed = 0;
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const killAfterMs = MIN_DELAY_MS + Math.random() * DELAY_RANGE_MS;
-      if ((await runDendro(args, { env, killAfterMs })).code === null) killed++;
+      if ((await spawnDendro(args, { env, killAfterMs })).code === null) killed++;
     }
     kills += killed;
-    const last = await runDendro(args, { env });
+    const last = await spawnDendro(args, { env });
     expect(last).toMatchObject({ code: 0, stderr: '' });
     const [count = 0, distinct = 0] = await countRows(clickhouse);
     reportFault({

@@ -123,7 +123,7 @@ describe('dendro types', () => {
   test('names the right listener if the URL is that of the other one', async () => {
     const outcome = await runDendro(['types', '--url', app.internalUrl, '--token', API_KEY]);
     expect(outcome).toMatchObject({ code: 2, stdout: '' });
-    expect(onlyLine(outcome)).toContain('is the internal listener');
+    expect(onlyLine(outcome)).toContain('is not the public listener');
   });
 });
 

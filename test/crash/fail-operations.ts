@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../src/demo/random.ts';
 import { hashSecret } from '../../src/token/token.ts';
 import { changeTokenFile } from '../../src/token/token-file.ts';
-import { PROCESS_API_KEY, runDendro, type ServerProcess, startServer } from '../support/process.ts';
+import { PROCESS_API_KEY, type ServerProcess, spawnDendro, startServer } from '../support/process.ts';
 import { checkState } from './check-state.ts';
 import { FAULTS, type Fault, type FileShim } from './file-shim.ts';
 import { type BatchEntry, type BatchState, bodyOf, Ledger } from './ledger.ts';
@@ -125,7 +125,7 @@ class FailingRun {
 
   async createToken(env: Record<string, string>): Promise<void> {
     const args = ['token', 'create', '--name', 't1', '--scope', 'query', '--data', this.#data];
-    const { code, stderr } = await runDendro(args, { env });
+    const { code, stderr } = await spawnDendro(args, { env });
     if (code !== 0) this.#requireOneLine(stderr);
     this.#ledger.apply({ token: 't1', state: code === 0 ? 'active' : 'creating' });
   }

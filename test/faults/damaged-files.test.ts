@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { fetchResponse } from '../support/app.ts';
 import { isFullSize, reportFault, sized } from '../support/fault-report.ts';
-import { createTempDirectory, PROCESS_API_KEY, runDendro, type ServerProcess } from '../support/process.ts';
+import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, spawnDendro } from '../support/process.ts';
 import { Ledger } from './load.ts';
 import { kill, serve } from './server.ts';
 
@@ -25,14 +25,14 @@ type Contents = Record<string, { readonly count: number; readonly digest: string
 /** Creates a data directory with records in parts, records in the spool, tokens and quarantined records. */
 async function createOriginal(): Promise<void> {
   const token = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', original];
-  expect((await runDendro(token)).code).toBe(0);
+  expect((await spawnDendro(token)).code).toBe(0);
   const ledger = new Ledger();
   for (let part = 0; part < 4; part++) {
     const batch = ledger.createBatch(SHAPE);
     const file = join(directory.path, `${batch.number}.ndjson.gz`);
     writeFileSync(file, batch.body());
     const ingest = ['ingest', file, '--source', batch.kind, '--data', original];
-    expect((await runDendro(ingest)).code).toBe(0);
+    expect((await spawnDendro(ingest)).code).toBe(0);
     batch.acknowledged = true;
   }
   const server = await serve(original, ARGS);

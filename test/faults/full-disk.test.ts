@@ -7,7 +7,7 @@ import { Spool } from '../../src/intake/spool.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchResponse, NOW, testStoreOptions } from '../support/app.ts';
 import { reportFault, tally } from '../support/fault-report.ts';
-import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
+import { onlyLine, PROCESS_API_KEY, spawnDendro, startServer } from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { savedQuery } from '../support/store.ts';
 import { auditAndReport } from './audit.ts';
@@ -225,17 +225,17 @@ test('a command on a full disk fails with one line, changes nothing, and succeed
     ['backup', join(path, 'backup'), '--data', path],
   ];
   const create = ['token', 'create', '--name', 'a', '--scope', 'query', '--data', path];
-  expect((await runDendro(create)).code).toBe(0);
-  expect((await runDendro(['query', 'logs.all', '--project', 'p', '--data', path])).code).toBe(0);
+  expect((await spawnDendro(create)).code).toBe(0);
+  expect((await spawnDendro(['query', 'logs.all', '--project', 'p', '--data', path])).code).toBe(0);
   fill(0);
   const failed = [];
-  for (const command of commands) failed.push(await runDendro(command, { input }));
-  const list = await runDendro(['token', 'list', '--data', path]);
+  for (const command of commands) failed.push(await spawnDendro(command, { input }));
+  const list = await spawnDendro(['token', 'list', '--data', path]);
   expect(list.stdout).toMatch(/^a /m);
   free();
   const repeated = [];
-  for (const command of commands) repeated.push(await runDendro(command, { input }));
-  const { stdout } = await runDendro(['query', 'logs.all', '--project', 'p', '--json', '--data', path]);
+  for (const command of commands) repeated.push(await spawnDendro(command, { input }));
+  const { stdout } = await spawnDendro(['query', 'logs.all', '--project', 'p', '--json', '--data', path]);
   const ids = (JSON.parse(stdout) as { result: { id: string }[] }).result.map(({ id }) => id);
   reportFault({
     fault: 'full disk during a command',

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { sized, tally } from '../support/fault-report.ts';
 import { listParts } from '../support/parts.ts';
-import { createTempDirectory, PROCESS_API_KEY, runDendro, type ServerProcess } from '../support/process.ts';
+import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, spawnDendro } from '../support/process.ts';
 import { auditAndReport, auditDataDirectory } from './audit.ts';
 import { endUnderLoad } from './end-under-load.ts';
 import { type BatchShape, Ledger } from './load.ts';
@@ -46,8 +46,8 @@ async function loadFiles(): Promise<void> {
     return file;
   });
   const args = ['ingest', ...files, '--source', 'edge', '--data', data];
-  await runDendro(args, { killAfterMs: 200 + Math.random() * 2_000 });
-  expect(await runDendro(args)).toMatchObject({ code: 0 });
+  await spawnDendro(args, { killAfterMs: 200 + Math.random() * 2_000 });
+  expect(await spawnDendro(args)).toMatchObject({ code: 0 });
   for (const batch of batches) batch.acknowledged = true;
 }
 
@@ -90,7 +90,7 @@ function isConnectionError(error: unknown): boolean {
 
 async function backUp({ internalUrl }: ServerProcess): Promise<string | undefined> {
   const target = join(directory.path, `backup-${++backups}`);
-  const { code } = await runDendro(['backup', target, '--url', internalUrl, '--token', token]);
+  const { code } = await spawnDendro(['backup', target, '--url', internalUrl, '--token', token]);
   return code === 0 ? target : undefined;
 }
 
@@ -102,7 +102,7 @@ async function backUpAndDelete(server: ServerProcess): Promise<void> {
 test('after kill -9 under mixed load every acknowledged record is stored once, and no erased record is left', async () => {
   try {
     const create = ['token', 'create', '--name', 'admin', '--scope', 'admin', '--data', data];
-    token = /dnd_\S+/.exec((await runDendro(create)).stdout)?.[0] ?? '';
+    token = /dnd_\S+/.exec((await spawnDendro(create)).stdout)?.[0] ?? '';
     const others = [keep(erase), keep(backUpAndDelete), keep(queryStatus), keep(queryStatus)];
     for (let kills = 0; kills < KILLS; kills++) {
       await loadFiles();

@@ -9,8 +9,8 @@ import {
   DENDRO_COMMAND,
   onlyLine,
   PROCESS_API_KEY,
-  runDendro,
   type ServerProcess,
+  spawnDendro,
 } from '../support/process.ts';
 import { openConnection } from '../support/raw-http.ts';
 import { auditAndReport } from './audit.ts';
@@ -49,7 +49,7 @@ async function sendFor(seconds: number, { internalUrl }: ServerProcess, senders:
 
 test('with 64 file descriptors the program exits with one line; with 96, clients beyond them are disconnected', async () => {
   const limit = (count: number) => ['prlimit', `--nofile=${count}:${count}`, ...DENDRO_COMMAND] as const;
-  const tooFew = await runDendro(['serve', '--data', directory.path], { command: [...limit(64)] });
+  const tooFew = await spawnDendro(['serve', '--data', directory.path], { command: [...limit(64)] });
   server = await serve(directory.path, [], { command: [...limit(MIN_DESCRIPTORS)] });
   await sendFor(SECONDS, server, CONNECTIONS);
   const statuses = await ledger.resend(server.internalUrl);

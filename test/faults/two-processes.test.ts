@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sized } from '../support/fault-report.ts';
-import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
+import { createTempDirectory, onlyLine, spawnDendro } from '../support/process.ts';
 import { auditAndReport } from './audit.ts';
 import { Ledger } from './load.ts';
 import { kill, serve } from './server.ts';
@@ -29,7 +29,7 @@ test('commands on a data directory in use fail with one line, and the server kee
     const sending = ledger.keepSending(server.internalUrl, shape, stop.signal);
     const outcomes = [];
     for (let run = 0; run < RUNS; run++)
-      for (const command of commands) outcomes.push(await runDendro(command));
+      for (const command of commands) outcomes.push(await spawnDendro(command));
     stop.abort();
     await sending;
     const codes = new Set(outcomes.map(({ code }) => code));

@@ -12,7 +12,7 @@ import { fetchResponse, testStoreOptions } from '../support/app.ts';
 import { reportFault, sized } from '../support/fault-report.ts';
 import { sendLogs } from '../support/logs.ts';
 import { changeOldStore, EDGE_COLUMNS, edgeRecords, SCHEMA_4 } from '../support/old-store.ts';
-import { createTempDirectory, findFreePort, PROCESS_API_KEY, runDendro } from '../support/process.ts';
+import { createTempDirectory, findFreePort, PROCESS_API_KEY, spawnDendro } from '../support/process.ts';
 import { savedQuery } from '../support/store.ts';
 import { kill, serve } from './server.ts';
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
@@ -39,7 +39,7 @@ async function upgrade({ version, token, kinds }: (typeof RELEASES)[number], kil
   try {
     execFileSync('tar', ['-xzf', join(UPGRADE, `embedded-${version}.tar.gz`), '-C', directory.path]);
     const args = ['--retention-days', '36500', '--endpoints', join(UPGRADE, 'endpoints')];
-    const { code } = await runDendro(['serve', '--data', directory.path, ...args], { killAfterMs });
+    const { code } = await spawnDendro(['serve', '--data', directory.path, ...args], { killAfterMs });
     expect(code).toBeNull(); // killed
     const server = await serve(directory.path, args);
     try {
@@ -103,7 +103,7 @@ describe('a server that converts its store', () => {
     const [port, internalPort] = [await findFreePort(), await findFreePort()];
     const url = `http://127.0.0.1:${port}`;
     const ports = ['--port', String(port), '--internal-port', String(internalPort)];
-    const stopped = runDendro(['serve', '--data', directory.path, ...ports, ...args], {
+    const stopped = spawnDendro(['serve', '--data', directory.path, ...ports, ...args], {
       env: { DENDRO_API_KEY: PROCESS_API_KEY },
       signalAfter: async () => {
         await expect.poll(() => readdirSync(directory.path)).toContain('converting');

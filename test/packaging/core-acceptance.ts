@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import { fetchResponse } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
-import { type RunOptions, runDendro, startServer } from '../support/process.ts';
+import { type RunOptions, spawnDendro, startServer } from '../support/process.ts';
 
 const edge = (id: string, path: string) => ({
   id,
@@ -25,7 +25,10 @@ const invocation = (id: string, ms: number, status: number) => ({
 /** Runs the set with the given program on a new data directory. */
 export async function checkCoreAcceptance(data: string, options: RunOptions): Promise<void> {
   const scopes = ['--scope', 'query', '--scope', 'ingest'];
-  const created = await runDendro(['token', 'create', '--name', 'core', ...scopes, '--data', data], options);
+  const created = await spawnDendro(
+    ['token', 'create', '--name', 'core', ...scopes, '--data', data],
+    options,
+  );
   expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^dnd_\S{43}\n$/) });
   const token = created.stdout.trim();
 

@@ -62,11 +62,8 @@ export interface ServerProcess {
 /** Runs a command in this process and waits for its end. Options that need a process of its own start one. */
 export async function runDendro(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const { cwd, command, killAfterMs, signalAfter } = options;
-  if ([command, killAfterMs, signalAfter].some(option => option !== undefined))
-    return spawnDendro(args, options);
-  const before = process.cwd();
-  if (cwd !== undefined) process.chdir(cwd);
-  return runHere(args, options).ended.finally(() => process.chdir(before));
+  const needsProcess = [cwd, command, killAfterMs, signalAfter].some(option => option !== undefined);
+  return needsProcess ? spawnDendro(args, options) : runHere(args, options).ended;
 }
 
 interface RunHere {
