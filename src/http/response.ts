@@ -1,7 +1,7 @@
 // The response type, and send(), which writes a response. Only parser-error.ts does not use it: Node has no response object there.
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
+import type { UnsentResponses } from './unsent-responses.ts';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
 export type HeaderList = string[];
@@ -15,14 +15,14 @@ export interface HttpResponse {
   readonly caller?: string | undefined;
   /** Sent instead of `body`, in chunks, without Content-Length. Its `release` is called exactly once, even if nothing is sent. */
   readonly stream?: ResponseStream;
-  /** Called once, with whether the response was completely written to its connection (delivery.ts). */
+  /** Called once, with whether the response was completely written to its connection (`watchDelivery`). */
   readonly reportDelivery?: ((isDelivered: boolean) => void) | undefined;
   /** The response to a wrong secret: the auth throttle may delay it. */
   readonly isThrottled?: boolean;
 }
 
 export interface ResponseStream {
-  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   readonly release: () => Promise<void>;
   /** Called if the chunks fail, or if the client disconnects. The response is then incomplete. */
   readonly onError: (error: unknown) => void;
@@ -62,13 +62,13 @@ const NO_CALLER = 'none';
  */
 export function send(
   rawResponse: ServerResponse,
-  { status, headers, body, caller, stream }: HttpResponse,
+  { status, headers, body, caller = NO_CALLER, stream }: HttpResponse,
   unsentResponses: UnsentResponses,
 ): void {
   headers.push('X-Content-Type-Options', 'nosniff');
   if (stream !== undefined) {
     rawResponse.writeHead(status, headers);
-    void sendStream(rawResponse, stream, unsentResponses);
+    void sendStream(rawResponse, stream, unsentResponses.track(rawResponse, caller, 0));
     return;
   }
   const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
@@ -76,53 +76,33 @@ export function send(
   rawResponse.writeHead(status, headers);
   if (rawResponse.req.method === 'HEAD') rawResponse.end();
   else if (bytes > CHUNK_BYTES) {
-    const buffer = typeof body === 'string' ? Buffer.from(body) : body;
-    writeInChunks(buffer, unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes), unsentResponses);
+    const chunks = [typeof body === 'string' ? Buffer.from(body) : body];
+    const sent = unsentResponses.track(rawResponse, caller, bytes);
+    void sendStream(rawResponse, { chunks, release: async () => {}, onError: () => {} }, sent);
   } else {
     rawResponse.end(body);
     if (rawResponse.writableFinished) return;
-    const unsent = unsentResponses.track(rawResponse, caller ?? NO_CALLER, bytes);
-    rawResponse.once('finish', () => unsentResponses.countSent(unsent, bytes));
+    const sent = unsentResponses.track(rawResponse, caller, bytes);
+    rawResponse.once('finish', () => sent(bytes));
   }
-}
-
-/** Whenever half of `rest` is written, copies the other half, so that the memory of the written half can be freed. */
-function writeInChunks(body: Buffer, unsent: UnsentResponse, unsentResponses: UnsentResponses): void {
-  const { rawResponse } = unsent;
-  let rest = body;
-  let start = 0;
-  const writeChunk = () => {
-    if (start >= rest.length / 2) {
-      rest = Buffer.from(rest.subarray(start));
-      start = 0;
-      unsentResponses.reduceTo(unsent, rest.length);
-    }
-    const chunk = rest.subarray(start, start + CHUNK_BYTES);
-    start += chunk.length;
-    unsentResponses.countSent(unsent, chunk.length);
-    if (start === rest.length) rawResponse.end(chunk);
-    else if (rawResponse.write(chunk)) writeChunk();
-    else rawResponse.once('drain', writeChunk);
-  };
-  writeChunk();
 }
 
 /** Reads the next chunk when the connection has accepted the one before. A client that reads too slowly is disconnected. */
 async function sendStream(
   rawResponse: ServerResponse,
   { chunks, release, onError }: ResponseStream,
-  unsentResponses: UnsentResponses,
+  sent: (bytes: number) => void,
 ): Promise<void> {
-  const unsent = unsentResponses.track(rawResponse, NO_CALLER, 0);
-  const countedChunks = async function* () {
+  const split = async function* () {
     for await (const data of chunks)
       for (let start = 0; start < data.length; start += CHUNK_BYTES) {
-        yield data.subarray(start, start + CHUNK_BYTES);
-        unsentResponses.countSent(unsent, Math.min(CHUNK_BYTES, data.length - start));
+        const chunk = data.subarray(start, start + CHUNK_BYTES);
+        yield chunk;
+        sent(chunk.length);
       }
   };
   try {
-    await pipeline(countedChunks, rawResponse);
+    await pipeline(split, rawResponse);
   } catch (error) {
     onError(error);
   } finally {

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
 import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
+import { onConnectionClose } from './connection.ts';
 
 export interface UnsentLimits {
   readonly maxBytes: number;
@@ -12,46 +13,36 @@ export interface UnsentLimits {
   readonly minBytesPerSecond: number;
 }
 
-/** A response that is being sent. */
-export interface UnsentResponse {
-  readonly rawResponse: ServerResponse;
-  readonly connection: Connection;
-  /** Identifies the token whose share of the memory it counts towards. */
-  readonly caller: string;
-  /** How many bytes of the response are still in memory. A stream counts as 0. */
-  bytes: number;
+/** Of one connection: when it is closed, in milliseconds of the timer, unless it sends more until then. */
+interface Deadline {
+  at: number;
+  /** How many responses are not completely sent. */
+  responses: number;
+  cancel: () => void;
 }
-
-interface Connection {
-  readonly responses: Set<UnsentResponse>;
-  /** Bytes that were written since the last rate check. */
-  sentBytes: number;
-  /** By how many bytes the connection was ahead of the minimum rate at the last rate check, at most MAX_LEAD_BYTES. */
-  leadBytes: number;
-  cancelRateCheck: () => void;
-}
-
-/** How often the rate of each connection is checked. */
-export const RATE_PERIOD_MS = 15_000;
 
 /**
- * A lead over the minimum rate counts in later checks, up to this limit. The server sees how fast the operating
- * system accepts bytes, not how fast the client reads them: Linux accepts up to 4 MB ahead of the network, and the client's system
- * buffers more. Once these buffers are full, Linux accepts nothing until the client has read a large part of them.
+ * How far a client may fall behind the minimum rate. The server sees how fast the operating system accepts bytes, not how fast
+ * the client reads them: Linux accepts up to 4 MB ahead of the network, and the client's system buffers more. Once these buffers
+ * are full, Linux accepts nothing until the client has read a large part of them.
  */
-export const MAX_LEAD_BYTES = 8 * 1024 * 1024;
+export const MAX_LAG_BYTES = 8 * 1024 * 1024;
+/** At a high minimum rate, a response may still wait this long behind that of an earlier request of the connection. */
+const MIN_DEADLINE_MS = 60_000;
 
 const RETRY_AFTER_SECONDS = 5;
 
 export class UnsentResponses {
-  readonly #limits: UnsentLimits;
+  readonly #minBytesPerSecond: number;
+  readonly #deadlineMs: number;
   readonly #timer: Timer;
-  readonly #connections = new Map<Socket, Connection>();
+  readonly #deadlines = new WeakMap<Socket, Deadline>();
   readonly #memory: MemoryShares;
 
-  constructor(limits: UnsentLimits, timer: Timer) {
-    this.#limits = limits;
-    this.#memory = new MemoryShares(limits.maxBytes);
+  constructor({ maxBytes, minBytesPerSecond }: UnsentLimits, timer: Timer) {
+    this.#minBytesPerSecond = minBytesPerSecond;
+    this.#deadlineMs = Math.max(MIN_DEADLINE_MS, (1000 * MAX_LAG_BYTES) / minBytesPerSecond);
+    this.#memory = new MemoryShares(maxBytes);
     this.#timer = timer;
   }
 
@@ -75,65 +66,47 @@ export class UnsentResponses {
     return () => this.#memory.release(caller, bytes);
   }
 
-  /** Counts a response until it is sent or its connection closes, and checks how fast the client reads it. */
-  track(rawResponse: ServerResponse, caller: string, bytes: number): UnsentResponse {
+  /**
+   * Counts a response until it is sent or its connection closes, and closes the connection if the client reads too slowly. Call the
+   * returned function with the bytes that were written. `bytes`: the size in memory, 0 for a stream.
+   */
+  track(rawResponse: ServerResponse, caller: string, bytes: number): (sentBytes: number) => void {
     const { socket } = rawResponse.req;
-    const connection = this.#connections.get(socket) ?? this.#addConnection(socket);
-    const unsent: UnsentResponse = { rawResponse, connection, caller, bytes };
-    const isFirst = connection.responses.size === 0;
-    this.#memory.reserve(caller, bytes);
-    connection.responses.add(unsent);
-    rawResponse.once('finish', () => this.#remove(unsent));
-    if (isFirst && this.#limits.minBytesPerSecond > 0) this.#checkRate(socket, connection);
-    return unsent;
-  }
-
-  /** Called for each chunk that is written. For a response that is not sent in chunks: called once, when it is written. */
-  countSent({ connection }: UnsentResponse, bytes: number): void {
-    connection.sentBytes += bytes;
-  }
-
-  /** Called when a part of a response is freed. `bytes`: how many are still in memory. */
-  reduceTo(unsent: UnsentResponse, bytes: number): void {
-    if (!unsent.connection.responses.has(unsent)) return;
-    this.#memory.release(unsent.caller, unsent.bytes - bytes);
-    unsent.bytes = bytes;
-  }
-
-  /** Watches the socket: a response that waits behind another one emits no `close` when the connection closes. */
-  #addConnection(socket: Socket): Connection {
-    const connection: Connection = {
-      responses: new Set(),
-      sentBytes: 0,
-      leadBytes: 0,
-      cancelRateCheck: () => {},
+    const deadline = this.#deadlineOf(socket);
+    let isTracked = true;
+    const end = () => {
+      if (!isTracked) return;
+      isTracked = false;
+      this.#memory.release(caller, bytes);
+      if (--deadline.responses === 0) deadline.cancel();
     };
-    this.#connections.set(socket, connection);
-    socket.once('close', () => {
-      for (const unsent of connection.responses) this.#remove(unsent);
-      this.#connections.delete(socket);
+    this.#memory.reserve(caller, bytes);
+    const cancel = onConnectionClose(socket, end);
+    rawResponse.once('finish', () => {
+      cancel();
+      end();
     });
-    return connection;
+    return sentBytes => {
+      const extendedAt = deadline.at + (1000 * sentBytes) / this.#minBytesPerSecond;
+      deadline.at = Math.min(extendedAt, this.#timer.now() + this.#deadlineMs);
+    };
   }
 
-  #remove(unsent: UnsentResponse): void {
-    const { connection, caller, bytes } = unsent;
-    if (!connection.responses.delete(unsent)) return;
-    this.#memory.release(caller, bytes);
-    if (connection.responses.size === 0) connection.cancelRateCheck();
+  /** The deadline is that of the connection, because a response may wait until the client has read the one before it. */
+  #deadlineOf(socket: Socket): Deadline {
+    const deadline = this.#deadlines.get(socket) ?? { at: 0, responses: 0, cancel: () => {} };
+    this.#deadlines.set(socket, deadline);
+    if (deadline.responses++ === 0 && this.#minBytesPerSecond > 0) {
+      deadline.at = this.#timer.now() + this.#deadlineMs;
+      this.#watch(socket, deadline);
+    }
+    return deadline;
   }
 
-  /** Measures the connection, not the response: a response may wait until the client has read the one before it. */
-  #checkRate(socket: Socket, connection: Connection): void {
-    // Node assigns the socket to a response when the responses before it are sent. Only then can the client read it.
-    const isSending = [...connection.responses].some(({ rawResponse }) => rawResponse.socket !== null);
-    const requiredBytes = isSending ? (this.#limits.minBytesPerSecond * RATE_PERIOD_MS) / 1000 : 0;
-    connection.cancelRateCheck = this.#timer.after(RATE_PERIOD_MS, () => {
-      const leadBytes = connection.leadBytes + connection.sentBytes - requiredBytes;
-      connection.leadBytes = Math.min(leadBytes, MAX_LEAD_BYTES);
-      connection.sentBytes = 0;
-      if (leadBytes < 0) socket.destroy();
-      else this.#checkRate(socket, connection);
+  #watch(socket: Socket, deadline: Deadline): void {
+    deadline.cancel = this.#timer.after(deadline.at - this.#timer.now(), () => {
+      if (this.#timer.now() < deadline.at) this.#watch(socket, deadline);
+      else socket.destroy();
     });
   }
 }
