@@ -2,8 +2,7 @@
 // assistant has to know about them.
 import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
-import type { CatalogEntry } from '../endpoint/catalog-entry.ts';
-import { parameterSchema } from '../endpoint/parameter-schema.ts';
+import { type CatalogEntry, parameterSchema } from '../endpoint/catalog-entry.ts';
 import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.ts';
 import type { JsonObject } from '../logs/json-object.ts';
 import {

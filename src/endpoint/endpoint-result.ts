@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Column, QueryResult } from '../store/store.ts';
 import { encodeRows, RESULT_FORMATS, type Row, type RowEncoding } from './encode-rows.ts';
-import type { CursorAfter } from './page-builder.ts';
+import type { CursorAfter } from './pages.ts';
 import { redactRow } from './redact.ts';
 
 export const COMPRESSIONS = ['br', 'gzip'] as const;

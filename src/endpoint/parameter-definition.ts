@@ -50,7 +50,7 @@ export const parameter = v.variant('type', [
   }),
   /** A search expression (search-expression.ts). Bound as several text values, which the SQL uses through {{search}}. */
   v.strictObject({ type: v.literal('search'), required: flag, description }),
-  /** Where a page starts (cursor.ts). Bound as a timestamp, an id, the number of records to skip and the size of the first slice. */
+  /** Where a page starts (pages.ts). Bound as a timestamp, an id, the number of records to skip and the size of the first slice. */
   v.strictObject({
     type: v.literal('cursor'),
     required: v.optional(v.literal(false, 'a cursor cannot be required'), false),

@@ -40,7 +40,7 @@ const TOKEN = new RegExp(TOKENS.join('|'), 'gu');
 
 /** Returns what is too much about an expression, which the store has validated, or undefined. */
 export function findPatternExcess(pattern: string): string | undefined {
-  if (!/[\\^$.|?*+()[\]{}]/.test(pattern)) return undefined; // both stores search for plain text without RE2
+  if (/^[^\\^$.|?*+()[\]{}]*$/.test(pattern)) return undefined; // both stores search for plain text without an automaton
   const { size, choices } = estimateCost(pattern);
   const limit = choices <= MAX_SIMPLE_CHOICES ? MAX_SIMPLE_SIZE : MAX_PATTERN_SIZE;
   return size <= limit

@@ -4,10 +4,8 @@
 import { DendroError, queuedTooLong } from '../domain/errors.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
-import type { Position } from './cursor.ts';
 import type { EndpointDefinition } from './definition.ts';
-import { type Page, PageBuilder } from './page-builder.ts';
-import { bindPosition, readPosition } from './page-position.ts';
+import { bindPosition, type Page, PageBuilder, type Position, readPosition } from './pages.ts';
 
 export interface SlicedQuery {
   readonly store: Store;
@@ -57,7 +55,7 @@ async function searchSlices(
 ): Promise<Page> {
   const rangeStart = toMicros(values['range_start']?.value) ?? 0n;
   const start = readPosition(definition, values);
-  const page = new PageBuilder({ definition, query, values, start });
+  const page = new PageBuilder(definition, query, values);
   const sizes = new SliceSizes(start === undefined ? undefined : BigInt(start.sliceSeconds));
   let next = start ?? startAt(toMicros(values[definition.range?.end ?? '']?.value) ?? END_OF_TIME);
   let bound = values;
@@ -92,7 +90,7 @@ async function searchSlices(
       if (isFirst && hasWaited) throw queuedTooLong();
       const hasShrunk = !hasWaited && sizes.shrink(top - sliceStart);
       if (isFirst && !hasShrunk) throw timedOut();
-      return page.finish({ isTimeUp: true, next, sliceMicros: sizes.micros });
+      return page.finish(true, next, sizes.micros);
     }
     page.add(result);
     next = startAt(sliceStart);
@@ -100,10 +98,9 @@ async function searchSlices(
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
     const hasNext = sliceStart > rangeStart;
     const isTimeUp = !page.isFull && hasNext && deadline.hasLessThan(result.executedMs);
-    if (page.isFull || isTimeUp)
-      return page.finish({ isTimeUp, next: hasNext ? next : undefined, sliceMicros: sizes.micros });
+    if (page.isFull || isTimeUp) return page.finish(isTimeUp, hasNext ? next : undefined, sizes.micros);
   }
-  return page.finish({ isTimeUp: false, next: undefined, sliceMicros: sizes.micros });
+  return page.finish(false, undefined, sizes.micros);
 }
 
 /** The position that continues the search with the records of this timestamp and then with older ones. */

@@ -10,10 +10,9 @@ import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import { type Endpoint, selectQueries } from './catalog.ts';
 import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
-import { addContextValues } from './parameters.ts';
+import { addContextValues, findTimeRange } from './parameters.ts';
 import { findPatternExcess } from './pattern-cost.ts';
 import { querySlices } from './query-slices.ts';
-import { findTimeRange } from './time-range.ts';
 import type { ValidatedRequest } from './validated-requests.ts';
 
 export interface EndpointDependencies {

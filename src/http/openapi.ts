@@ -4,8 +4,12 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Endpoint } from '../endpoint/catalog.ts';
-import { type CatalogColumn, type CatalogParameter, toCatalogEntry } from '../endpoint/catalog-entry.ts';
-import { parameterSchema } from '../endpoint/parameter-schema.ts';
+import {
+  type CatalogColumn,
+  type CatalogParameter,
+  parameterSchema,
+  toCatalogEntry,
+} from '../endpoint/catalog-entry.ts';
 import type { ColumnType } from '../store/store.ts';
 import { STATUS_BY_CODE } from './error-response.ts';
 import { JSON_TYPE } from './response.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Position, positionAfter, type RowKey } from '../../src/endpoint/cursor.ts';
+import { type Position, positionAfter, type RowKey } from '../../src/endpoint/pages.ts';
 
 /** The order of the records, and what the SQL of an endpoint with pages returns from a position on. */
 const compare = (a: RowKey, b: RowKey) =>

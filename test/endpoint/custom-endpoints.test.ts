@@ -59,13 +59,6 @@ describe('a custom endpoint', () => {
     expect(headers.get('dendro-clipped')).toBe('row-limit');
   });
 
-  test('does not report the row limit for a result of exactly max_rows rows', async () => {
-    await appendRequests('complete', 3);
-    const { rows, headers } = await app.query(NAME, { project: 'complete' });
-    expect(rows).toHaveLength(3);
-    expect(headers.get('dendro-clipped')).toBeNull();
-  });
-
   describe('parameters', () => {
     beforeAll(() =>
       app.append('edge', [
@@ -89,11 +82,6 @@ describe('a custom endpoint', () => {
       expect(await idsOf({ since: '2026-11-14T10:00:00.000001Z' })).toEqual(['a']);
       expect(await idsOf({ path_pattern: '^/auth' })).toEqual(['a']);
       expect(await idsOf({ path_pattern: '' })).toEqual(['r', 'a']);
-    });
-
-    test('values are bound, never inserted into the SQL text', async () => {
-      expect(await idsOf({ project: "rules' or '1'='1" })).toEqual([]);
-      expect(await idsOf({ path_pattern: "' or '1'='1" })).toEqual([]);
     });
 
     test.each([
@@ -169,11 +157,5 @@ describe('a custom endpoint', () => {
         { name: 'timestamps' },
       ],
     });
-  });
-
-  test('cannot be called without a token', async () => {
-    const { status, error } = await fetchResponse(`${app.url}${QUERY}/${NAME}?project=x`, {});
-    expect(status).toBe(401);
-    expect(error.code).toBe('unauthorized');
   });
 });

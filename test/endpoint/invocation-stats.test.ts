@@ -114,16 +114,6 @@ describe('functions.invocation-stats', () => {
       },
     );
 
-    test.each(INTERVALS)('%s counts a record at the start of a bucket in that bucket', async interval => {
-      const project = `between-${interval}`;
-      const [, , last] = INTERVALS.find(([name]) => name === interval) ?? ['', '', ''];
-      await app.append('function_edge', [
-        functionEdgeRecord({ at: micros(last) - 1n, project, ms: 1 }),
-        functionEdgeRecord({ at: micros(last), project, ms: 2 }),
-      ]);
-      expect((await rowsOf({ project, interval })).map(row => row['max_execution_time'])).toEqual([1, 2]);
-    });
-
     describe('any other value', () => {
       // One record for each window, so that the result shows which interval was used.
       const asOneDay = ['2026-11-14T10:00:00.000Z', '2026-11-14T12:00:00.000Z'];
@@ -146,18 +136,11 @@ describe('functions.invocation-stats', () => {
       test.each([
         ['empty', ''],
         ['1DAY', '1DAY'],
-        ['5MIN', '5MIN'],
-        ['7Day', '7Day'],
         ['5min preceded by a space', ' 5min'],
-        ['7day followed by a space', '7day '],
-        ['30day', '30day'],
         ['hourly', 'hourly'],
         ['__proto__', '__proto__'],
-        ['constructor', 'constructor'],
-        ['a NUL', '\0'],
         ['7day followed by a NUL', '7day\0'],
         ['3,000 characters', 'x'.repeat(3000)],
-        ['300 emoji', '🦕'.repeat(300)],
       ])('%s behaves like 1day', async (_, interval) => {
         expect(await bucketsOf({ project: 'other', interval })).toEqual(asOneDay);
       });
@@ -180,41 +163,8 @@ describe('functions.invocation-stats', () => {
     });
   });
 
-  test('a bucket without records returns no row, and rows are in ascending order for any order of arrival', async () => {
-    for (const hour of ['09', '03', '11', '01'])
-      await app.append('function_edge', [
-        functionEdgeRecord({ at: `2026-11-14T${hour}:59:59Z`, project: 'gaps' }),
-      ]);
-    expect(await bucketsOf({ project: 'gaps' })).toEqual([
-      '2026-11-14T01:00:00.000Z',
-      '2026-11-14T03:00:00.000Z',
-      '2026-11-14T09:00:00.000Z',
-      '2026-11-14T11:00:00.000Z',
-    ]);
-  });
-
   describe('statistics', () => {
     const at = '2026-11-14T12:00:00Z';
-
-    test('a record without an execution time counts in count, but not in the execution times', async () => {
-      await app.append('function_edge', [
-        functionEdgeRecord({ at, project: 'timeless', ms: null }),
-        functionEdgeRecord({ at, project: 'timeless', ms: 30 }),
-        functionEdgeRecord({ at, project: 'timeless', ms: null }),
-      ]);
-      expect(await rowsOf({ project: 'timeless' })).toEqual([
-        {
-          timestamp: Number(micros(at)),
-          min_execution_time: 30,
-          max_execution_time: 30,
-          avg_execution_time: 30,
-          p95_execution_time: 30,
-          p99_execution_time: 30,
-          count: 3,
-          error_count: 0,
-        },
-      ]);
-    });
 
     test('the execution times are null only in a bucket without any execution time', async () => {
       await app.append('function_edge', [
@@ -239,11 +189,6 @@ describe('functions.invocation-stats', () => {
         statuses.map(status => functionEdgeRecord({ at, project: 'statuses', status })),
       );
       expect(await rowsOf({ project: 'statuses' })).toMatchObject([{ count: 10, error_count: 5 }]);
-    });
-
-    test('a bucket whose records have no status has an error_count of 0', async () => {
-      await app.append('function_edge', [functionEdgeRecord({ at, project: 'no-status', status: null })]);
-      expect(await rowsOf({ project: 'no-status' })).toMatchObject([{ count: 1, error_count: 0 }]);
     });
 
     const repeat = (times: number, value: number) => Array.from({ length: times }, () => value);

@@ -13,6 +13,7 @@ function references(count: number): string {
 describe('the cost of a regular expression', () => {
   test.each([
     '',
+    'x'.repeat(1024),
     'abc|def',
     '^https://[^/]+/rest/v1/[^?]*\\?select=.*&id=eq\\.\\d+',
     '[a-z0-9]{20}\\.example\\.com',

@@ -151,12 +151,6 @@ describe('redaction of JSON', () => {
   ])('%s stays unchanged', json => {
     expect(redactJson(json)).toBe(json);
   });
-
-  test('does not change strings without an address if another string has one', () => {
-    expect(redactJson(String.raw`{"a":"\u00e9","b":"10.0.0.1","c":1.0}`)).toBe(
-      String.raw`{"a":"\u00e9","b":"REDACTED","c":1.0}`,
-    );
-  });
 });
 
 describe('redaction of rows', () => {
@@ -184,40 +178,8 @@ describe('random addresses', () => {
     ipV6,
     ipV6.map(text => text.toUpperCase()),
   );
-  const before = fc.constantFrom(
-    '',
-    ' ',
-    '\n',
-    '"',
-    '[',
-    '(',
-    '=',
-    '/',
-    ',',
-    '<',
-    '@',
-    'é',
-    '\\',
-    'ip=',
-    '{"a":"',
-  );
-  const after = fc.constantFrom(
-    '',
-    ' ',
-    '\n',
-    '"',
-    ']',
-    ')',
-    '&',
-    '/24',
-    ',',
-    '>',
-    '. ',
-    ': ',
-    ']:80',
-    '%eth0',
-    '"}',
-  );
+  const before = fc.constantFrom(...'| |\n|"|[|(|=|/|,|<|@|é|\\|ip=|{"a":"'.split('|'));
+  const after = fc.constantFrom(...'| |\n|"|]|)|&|/24|,|>|. |: |]:80|%eth0|"}'.split('|'));
 
   test('are replaced in text, with any characters around them', () => {
     fc.assert(
