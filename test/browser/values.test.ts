@@ -346,31 +346,21 @@ describe('intervals and tiers', () => {
     await page.unrouteAll();
   };
 
-  test('the intervals of the functions view are those of the catalog', async () => {
-    const values = { window_seconds: 7200, bucket_seconds: 60 };
-    await openWithChoice('?view=functions', 'interval', '2hr', values);
-    expect(await tab.page.locator('.segment').allTextContents()).toEqual([
-      '5 min',
-      '15 min',
-      '1 hour',
-      '1 day',
-      '7 days',
-      '2 hours',
-    ]);
-    expect(await tab.page.getByRole('radio', { name: 'The last 2 hours' }).isChecked()).toBe(true);
-  });
-
-  test('the intervals of the API usage view are those of the catalog', async () => {
-    const values = { window_seconds: 86_400, bucket_seconds: 900 };
-    await openWithChoice('?view=usage', 'interval', 'quarterly', values);
-    expect(await tab.page.locator('.segment').allTextContents()).toEqual([
-      'Minutely',
-      'Hourly',
-      'Daily',
-      'Quarterly',
-    ]);
-    const radio = tab.page.getByRole('radio', { name: 'The last day, one bucket per 15 minutes' });
-    expect(await radio.isChecked()).toBe(true);
+  const hours = { window_seconds: 7200, bucket_seconds: 60 };
+  const quarters = { window_seconds: 86_400, bucket_seconds: 900 };
+  test.each([
+    ['functions', '2hr', hours, '5 min,15 min,1 hour,1 day,7 days,2 hours', 'The last 2 hours'],
+    [
+      'usage',
+      'quarterly',
+      quarters,
+      'Minutely,Hourly,Daily,Quarterly',
+      'The last day, one bucket per 15 minutes',
+    ],
+  ])('the intervals of the view %s are those of the catalog', async (view, name, values, names, label) => {
+    await openWithChoice(`?view=${view}`, 'interval', name, values);
+    expect(String(await tab.page.locator('.segment').allTextContents())).toBe(names);
+    expect(await tab.page.getByRole('radio', { name: label }).isChecked()).toBe(true);
   });
 
   test('the tiers of the logs view are those of the catalog, with their retention', async () => {
