@@ -69,10 +69,6 @@ describe('keyboard shortcuts', () => {
     expect(await page.getByLabel('Project').inputValue()).toContain('3tr?');
     expect(page.url()).toContain('view=functions');
     expect(await page.getByRole('dialog').count()).toBe(0);
-  });
-
-  test('r refreshes the logs view without the search too', async () => {
-    const { page, apiRequests } = tab;
     await tab.goTo('?view=logs&project=busy-market');
     await page.locator('.log-row').first().waitFor();
     await page.keyboard.press('r');

@@ -6,21 +6,15 @@ let tab: Tab;
 afterEach(() => tab.close());
 
 describe('empty result', () => {
-  test('an empty result says that the spelling may be wrong if the project has no records', async () => {
+  test('an empty result shows how many records remain after each condition, and what may be wrong', async () => {
     tab = await openTab({ token: inject('token') });
-    await tab.goTo('?view=functions&project=nobody&interval=1hr&function=hello');
     const { page } = tab;
+    await tab.goTo('?view=functions&project=nobody&interval=1hr&function=hello');
     await page
       .getByRole('heading', { name: 'No invocations of function hello in project nobody in the last hour' })
       .waitFor();
     await page.getByText('Check the spelling of its reference').waitFor();
     await page.getByText('The function id must match exactly').waitFor();
-  });
-
-  test('an empty result shows how many records remain after each condition', async () => {
-    tab = await openTab({ token: inject('token') });
-    const { page } = tab;
-    await tab.goTo('?view=functions&project=nobody&interval=1hr');
     await page.getByText('0 rows: the store has no function_edge records of this project').waitFor();
     await page.getByText('after the condition project: 0 records').waitFor();
     await tab.goTo('?view=functions&project=busy-market&interval=1hr&function=no-such-function');
@@ -29,28 +23,21 @@ describe('empty result', () => {
     expect(await page.getByText('Check the spelling').count()).toBe(0);
   });
 
-  test('an empty result says how old the newest record is if it is older than the window', async () => {
+  test.each<[string, Record<string, string>, string, RegExp]>([
+    [
+      'how old the newest record is',
+      { 'Dendro-Data-Through': new Date(Date.now() - 86_400_000).toISOString() },
+      'usage',
+      /The newest record .* is from .* 24 h before the query ran/,
+    ],
+    ['that the log is empty', {}, 'logs', /The edge request log has no records that your token can read/],
+  ])('an empty result says %s', async (_, headers, view, expected) => {
     tab = await openTab({ token: inject('token') });
-    const { page } = tab;
-    await page.route('**/api/endpoints/query/**', route =>
-      route.fulfill({
-        body: '{"result":[]}',
-        contentType: 'application/json',
-        headers: { 'Dendro-Data-Through': new Date(Date.now() - 86_400_000).toISOString() },
-      }),
+    await tab.page.route('**/api/endpoints/query/**', route =>
+      route.fulfill({ body: '{"result":[]}', contentType: 'application/json', headers }),
     );
-    await tab.goTo('?view=usage&project=busy-market');
-    await page.getByText(/The newest record .* is from .* 24 h before the query ran/).waitFor();
-  });
-
-  test('an empty result says that the log is empty if the token can read no records', async () => {
-    tab = await openTab({ token: inject('token') });
-    const { page } = tab;
-    await page.route('**/api/endpoints/query/**', route =>
-      route.fulfill({ body: '{"result":[]}', contentType: 'application/json' }),
-    );
-    await tab.goTo('?view=logs&project=busy-market');
-    await page.getByText('The edge request log has no records that your token can read').waitFor();
+    await tab.goTo(`?view=${view}&project=busy-market`);
+    await tab.page.getByText(expected).waitFor();
   });
 
   test('an empty result says that the range starts before the retention of the tier', async () => {
@@ -85,30 +72,22 @@ describe('error', () => {
     expect(await page.getByLabel('after').getAttribute('aria-invalid')).toBe('true');
   });
 
-  test('an error while the server starts is shown and retried', async () => {
-    tab = await openTab({ token: inject('token'), expectedStatuses: [503] });
-    const { page } = tab;
-    const body = JSON.stringify({ error: { code: 'unavailable', message: 'still starting' } });
-    await page.route(
-      '**/api/endpoints',
-      route => route.fulfill({ status: 503, body, headers: { 'Retry-After': '1' } }),
-      { times: 2 },
-    );
-    await tab.goTo('?view=usage&project=busy-market');
-    await page.getByRole('alert').getByText('still starting').waitFor();
-    await page.getByRole('img', { name: /Requests/ }).waitFor();
-  });
-
-  test('an error page of a proxy while the server starts is shown and retried, and the page says so', async () => {
-    tab = await openTab({ token: inject('token'), expectedStatuses: [502] });
-    const { page } = tab;
-    const body = '<html>bad gateway</html>';
-    await page.route('**/api/endpoints', route => route.fulfill({ status: 502, body }), { times: 1 });
-    await tab.goTo('?view=usage&project=busy-market');
-    await page.getByRole('alert').getByText('the server returned status 502').waitFor();
-    await page.getByRole('alert').getByText('Retrying automatically').waitFor();
-    await page.getByRole('img', { name: /Requests/ }).waitFor();
-  });
+  test.each([
+    ['the server', 503, '{"error":{"code":"unavailable","message":"still starting"}}', 'still starting'],
+    ['a proxy', 502, '<html>bad gateway</html>', 'the server returned status 502'],
+  ])(
+    'an error of %s while the server starts is shown and retried, and the page says so',
+    async (_, status, body, message) => {
+      tab = await openTab({ token: inject('token'), expectedStatuses: [status] });
+      const { page } = tab;
+      const headers = { 'Retry-After': '1' };
+      await page.route('**/api/endpoints', route => route.fulfill({ status, body, headers }), { times: 2 });
+      await tab.goTo('?view=usage&project=busy-market');
+      await page.getByRole('alert').getByText(message).waitFor();
+      await page.getByRole('alert').getByText('Retrying automatically').waitFor();
+      await page.getByRole('img', { name: /Requests/ }).waitFor();
+    },
+  );
 
   test('an error of the list of projects is shown without advice about packs, and retried', async () => {
     tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [503] });
