@@ -204,10 +204,6 @@ describe('a configuration error is reported in one sentence, without the passwor
       removeDataDirectory(directory);
     }
   });
-
-  test('a data directory that another process uses', async () => {
-    await expect(openStore(options)).rejects.toThrow(/is in use by another process/);
-  });
 });
 
 test('opening a store removes the staged blocks of a killed append and keeps the blocks of the outbox', async () => {

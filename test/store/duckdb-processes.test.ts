@@ -5,57 +5,14 @@ import { OperatorError } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { NOW, testStoreOptions } from '../support/app.ts';
 import { record } from '../support/record.ts';
-import { batches, createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
-import { runStoreProcess, startStoreProcess } from '../support/store-process.ts';
+import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { runStoreProcess } from '../support/store-process.ts';
 
 let dataDirectory: string;
 beforeEach(() => {
   dataDirectory = createDataDirectory();
 });
 afterEach(() => removeDataDirectory(dataDirectory));
-
-const open = () => openStore(testStoreOptions(dataDirectory));
-/** The error of opening the store. */
-const openError = () =>
-  open().then(
-    async store => {
-      await store.close();
-      throw new Error('it was opened');
-    },
-    (error: unknown) => error,
-  );
-
-describe('a data directory in use by another process', () => {
-  test('a data directory in use is rejected with one line that names the directory and the process', async () => {
-    const holder = startStoreProcess('hold', dataDirectory);
-    try {
-      expect(await holder.output).toEqual({ opened: true });
-      const error = await openError();
-      expect(error).toBeInstanceOf(OperatorError);
-      const { message } = error as OperatorError;
-      expect(message).toContain(
-        `the data directory ${dataDirectory} is in use by another process (PID ${holder.pid})`,
-      );
-      expect(message).not.toContain('\n');
-    } finally {
-      await holder.kill();
-    }
-  });
-
-  test('a process can use its data directory after another one was rejected', async () => {
-    const store = await open();
-    try {
-      expect(await runStoreProcess('open', dataDirectory)).toMatchObject({
-        opened: false,
-        name: 'OperatorError',
-        message: expect.stringContaining(`(PID ${process.pid})`),
-      });
-      expect((await store.query(savedQuery('select 42', ['integer']), {})).rows).toEqual([[42]]);
-    } finally {
-      await store.close();
-    }
-  });
-});
 
 test('a start that may not open a file for each part fails with one line, and works with a higher limit', async () => {
   const store = await openStore({ ...testStoreOptions(dataDirectory), maxPartBytes: 1 });

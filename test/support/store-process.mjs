@@ -1,5 +1,5 @@
-// Runs an embedded store in a process of its own, from its TypeScript sources: for tests with two processes, with a process that
-// is killed, or with one that might never exit. Usage: node store-process.mjs TASK DATA-DIRECTORY. Prints one line of JSON.
+// Runs an embedded store in a process of its own, from its TypeScript sources: for tests with few descriptors, or of a close that might
+// never return. Usage: node store-process.mjs TASK DATA-DIRECTORY. Prints one line of JSON.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadTypeScript } from './load-typescript.mjs';
@@ -38,13 +38,6 @@ const TASKS = {
       print({ opened: false, name: error.name, message: error.message });
     }
   },
-  /** Keeps the store open until the process is killed. */
-  async hold() {
-    const store = await open();
-    print({ opened: true });
-    await sleep(60_000);
-    await store.close();
-  },
   async 'close-while-running'() {
     const store = await open();
     const running = outcomeOf(store.query(ENDLESS, {}));
@@ -63,8 +56,8 @@ const TASKS = {
     await closing;
     await running;
     print({ waiting: await Promise.race([waiting, sleep(2000).then(() => 'still waiting')]) });
-    process.exit();
   },
 };
 
 await TASKS[task]();
+process.exit();
