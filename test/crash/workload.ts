@@ -65,7 +65,7 @@ class Workload {
   #nextBatch: number;
   /** Batches that can be sent again: the server recognizes a repeat for ten minutes. */
   #recent: BatchEntry[];
-  /** An erasure that a crash interrupted may also erase records that arrive after the restart. */
+  /** An erasure that has not ended may also erase records that arrive meanwhile. */
   #mayEraseNewRecords: boolean;
 
   private constructor(options: WorkloadOptions) {
@@ -237,6 +237,7 @@ class Workload {
       ({ project, state }) => project === ERASED_PROJECT && state !== 'removed',
     );
     this.#markBatches(batches, 'removable');
+    this.#mayEraseNewRecords = true; // on a slow machine, the workload does not wait for the end of the erasure
     const url = `${this.#server.internalUrl}/api/admin/erase`;
     const headers = { 'X-API-KEY': secretOf('operator') };
     const response = await fetch(url, {
