@@ -107,14 +107,16 @@ describe('a server that converts its store', () => {
       env: { DENDRO_API_KEY: PROCESS_API_KEY },
       signalAfter: async () => {
         await expect.poll(() => readdirSync(directory.path)).toContain('converting');
-        expect((await fetchResponse(`${url}/health/live`, {})).status).toBe(200);
-        expect((await fetchResponse(`${url}/health/ready`, {})).status).toBe(503);
-        const query = `${url}/api/endpoints/query/logs.all?project=p0`;
-        expect((await fetchResponse(query, { headers })).status).toBe(503);
-        const sent = await sendLogs(`http://127.0.0.1:${internalPort}`, [{ project: 'p', message: 'm' }], {
-          token: PROCESS_API_KEY,
-        });
-        expect(sent.status).toBe(503);
+        // At the same time, so that the conversion still runs afterwards.
+        const responses = await Promise.all([
+          fetchResponse(`${url}/health/live`, {}),
+          fetchResponse(`${url}/health/ready`, {}),
+          fetchResponse(`${url}/api/endpoints/query/logs.all?project=p0`, { headers }),
+          sendLogs(`http://127.0.0.1:${internalPort}`, [{ project: 'p', message: 'm' }], {
+            token: PROCESS_API_KEY,
+          }),
+        ]);
+        expect(responses.map(({ status }) => status)).toEqual([200, 503, 503, 503]);
         return 'SIGTERM';
       },
     });
