@@ -84,10 +84,12 @@ export class Conversion {
     }
     const records = runs.reduce((sum, { content }) => sum + content.rows, 0);
     this.#addProgress(records);
-    const from = `(select * exclude (rowid) from ${recordsOf(range)})`;
     const afterBatch = async (_: number, copied: number) => this.#addProgress(copied);
-    for (const run of runs)
-      this.parts.push(await this.#partWriter.write(connection, range.kind, { ...run, from }, afterBatch));
+    for (const { except, content } of runs) {
+      // The window is part of the subquery, so that the batches of the copy are cut from its records only.
+      const from = `(select * exclude (rowid) from ${recordsOf(range)} where not (${except?.sql ?? 'false'}))`;
+      this.parts.push(await this.#partWriter.write(connection, range.kind, { from, content }, afterBatch));
+    }
     return records;
   }
 
