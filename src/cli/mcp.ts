@@ -40,15 +40,8 @@ const ERRORS = {
   unsupportedVersion: -32022,
 } as const;
 
-class RpcError extends Error {
-  readonly code: number;
-  readonly data: unknown;
-
-  constructor(code: keyof typeof ERRORS, message: string, data?: unknown) {
-    super(message);
-    this.code = ERRORS[code];
-    this.data = data;
-  }
+function rpcError(code: keyof typeof ERRORS, message: string, data?: unknown): Error {
+  return Object.assign(new Error(message), { rpcCode: ERRORS[code], data });
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
@@ -92,21 +85,24 @@ class Session {
       const isNotification = message['id'] === undefined;
       if (typeof message['id'] === 'string' || Number.isInteger(message['id'])) id = message['id'];
       if (jsonrpc !== '2.0' || typeof method !== 'string' || (id === null && !isNotification))
-        throw new RpcError('invalidRequest', 'the message is not a JSON-RPC 2.0 request');
+        throw rpcError('invalidRequest', 'the message is not a JSON-RPC 2.0 request');
       if (isNotification) {
         if (method === 'notifications/cancelled' && isObject(params))
           this.#open.get(params['requestId'])?.abort();
         return undefined;
       }
-      if (!isObject(params)) throw new RpcError('invalidParams', 'params must be an object');
+      if (!isObject(params)) throw rpcError('invalidParams', 'params must be an object');
       this.#open.set(id, controller);
       const result = await this.#handle(method, params, controller.signal);
       if (controller.signal.aborted) return undefined;
       return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
     } catch (error) {
       if (controller.signal.aborted) return undefined;
-      const { message } = error as Error;
-      const { code, data } = error instanceof RpcError ? error : { code: ERRORS.internal, data: undefined };
+      const {
+        message,
+        rpcCode: code = ERRORS.internal,
+        data,
+      } = error as Error & { rpcCode?: number; data?: unknown };
       return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } });
     } finally {
       if (this.#open.get(id) === controller) this.#open.delete(id);
@@ -128,7 +124,7 @@ class Session {
         ...{ protocolVersion, capabilities: CAPABILITIES, serverInfo, instructions: INSTRUCTIONS },
       });
     } else if (!this.#isInitialized)
-      throw new RpcError(
+      throw rpcError(
         'invalidParams',
         `_meta has no ${VERSION_KEY}; clients of revisions before ${CURRENT_VERSION} call initialize first`,
       );
@@ -147,15 +143,15 @@ class Session {
       case 'tools/call':
         return formatToolResult(common, await this.#callTool(params, signal));
       default:
-        throw new RpcError('methodNotFound', `unknown method ${method}`);
+        throw rpcError('methodNotFound', `unknown method ${method}`);
     }
   }
 
   async #callTool({ name, arguments: args = {} }: JsonObject, signal: AbortSignal): Promise<ToolResult> {
-    if (typeof name !== 'string') throw new RpcError('invalidParams', 'name must be a string');
-    if (!isObject(args)) throw new RpcError('invalidParams', 'arguments must be an object');
+    if (typeof name !== 'string') throw rpcError('invalidParams', 'name must be a string');
+    if (!isObject(args)) throw rpcError('invalidParams', 'arguments must be an object');
     const result = await this.#tools.call(name, args, signal);
-    if (result === undefined) throw new RpcError('invalidParams', `unknown tool ${name}`);
+    if (result === undefined) throw rpcError('invalidParams', `unknown tool ${name}`);
     return result;
   }
 }
@@ -165,24 +161,20 @@ function parse(line: string): JsonObject {
   try {
     message = JSON.parse(line);
   } catch {
-    throw new RpcError('parse', 'the message is not valid JSON');
+    throw rpcError('parse', 'the message is not valid JSON');
   }
   if (isObject(message)) return message;
-  throw new RpcError(
-    'invalidRequest',
-    'the message is not a JSON-RPC 2.0 request; batches are not supported',
-  );
+  throw rpcError('invalidRequest', 'the message is not a JSON-RPC 2.0 request; batches are not supported');
 }
 
 function checkMeta(meta: JsonObject): void {
   const requested = meta[VERSION_KEY];
   if (requested !== CURRENT_VERSION)
-    throw new RpcError('unsupportedVersion', `protocol version ${requested} is not supported`, {
+    throw rpcError('unsupportedVersion', `protocol version ${requested} is not supported`, {
       supported: VERSIONS,
       requested,
     });
-  if (!isObject(meta[CAPABILITIES_KEY]))
-    throw new RpcError('invalidParams', `_meta has no ${CAPABILITIES_KEY}`);
+  if (!isObject(meta[CAPABILITIES_KEY])) throw rpcError('invalidParams', `_meta has no ${CAPABILITIES_KEY}`);
 }
 
 function isObject(value: unknown): value is JsonObject {
