@@ -53,6 +53,7 @@ describe('CORS for configured origins', () => {
     const { status, headers } = await send(CALL, origin);
     expect(status).toBe(200);
     expect(headers.get('access-control-allow-origin')).toBe(origin);
+    expect(headers.get('access-control-allow-credentials')).toBeNull();
     const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */) ?? [];
     for (const name of [
       'age',
@@ -125,10 +126,6 @@ describe('CORS for configured origins', () => {
     expect(headers.get('access-control-allow-origin')).toBe(OURS);
   });
 
-  test('credentials are never allowed', async () => {
-    expect((await send(CALL, OURS)).headers.get('access-control-allow-credentials')).toBeNull();
-  });
-
   describe('a CORS preflight request', () => {
     const preflight = (path: string, origin: string) =>
       app.get(path, {
@@ -143,6 +140,7 @@ describe('CORS for configured origins', () => {
     test('gets a response without a token, which allows only reading methods', async () => {
       const { status, headers, text } = await preflight(CALL, OURS);
       expect({ status, text }).toEqual({ status: 204, text: '' });
+      expect(headers.get('content-length')).toBeNull(); // RFC 9110, section 8.6
       expect(headers.get('access-control-allow-origin')).toBe(OURS);
       expect(headers.get('access-control-allow-methods')).toBe('GET, HEAD');
       const allowed = headers.get('access-control-allow-headers')?.toLowerCase().split(/, */) ?? [];
@@ -150,11 +148,6 @@ describe('CORS for configured origins', () => {
         expect(allowed).toContain(name);
       expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0);
       expect(headers.get('vary')).toMatch(/\bOrigin\b/);
-    });
-
-    // RFC 9110, section 8.6: a server must not send Content-Length with 204.
-    test('gets a response without a body and without Content-Length', async () => {
-      expect((await preflight(CALL, OURS)).headers.get('content-length')).toBeNull();
     });
 
     test('does not allow another origin', async () => {

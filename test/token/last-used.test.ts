@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -72,6 +72,7 @@ describe('the last-used times', () => {
     times.record(one);
     await times.close();
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
+    expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
     rmSync(file);
     await timer.advance(600_000);
     expect(existsSync(file)).toBe(false);
@@ -90,14 +91,6 @@ describe('the last-used times', () => {
       [one.sha256]: NOW,
       [two.sha256]: '2026-11-14T12:35:01.789012Z',
     });
-  });
-
-  test('are keyed by hash, in a file of mode 0600', async () => {
-    const times = open();
-    times.record(one);
-    await times.close();
-    expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
-    expect(readFileSync(file, 'utf8')).not.toContain('secret');
   });
 
   test('are best effort: a failed write throws nothing and is retried', async () => {
