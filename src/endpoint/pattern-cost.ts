@@ -20,8 +20,10 @@ const MAX_SIMPLE_CHOICES = 8;
 
 const NOTHING: Cost = { size: 0, choices: 0 };
 const ASSERTION: Cost = { size: 1, choices: 1 };
+/** \b and \B: the states also depend on the character before. */
+const WORD_BOUNDARY: Cost = { size: 4, choices: 1 };
 /** Such as \pL: hundreds of sequences of bytes. */
-const UNICODE_CLASS: Cost = { size: 6, choices: 1 };
+const UNICODE_CLASS: Cost = { size: 10, choices: 1 };
 /** What a quantifier adds for each optional copy, or for an unlimited number of copies. */
 const OPTION: Cost = { size: 2, choices: 1 };
 
@@ -69,7 +71,7 @@ export function estimateCost(pattern: string): Cost {
     else if (token['bar'] !== undefined) groups.at(-1)?.push([]);
     else if (token['quantifier'] !== undefined) add(repeat(groups.at(-1)?.at(-1)?.pop() ?? NOTHING, token));
     else if (token['characters'] !== undefined) add(classOf(text));
-    else if (token['assertion'] !== undefined) add(ASSERTION);
+    else if (token['assertion'] !== undefined) add(/b/i.test(text) ? WORD_BOUNDARY : ASSERTION);
     else if (token['literal'] !== undefined) add(toPart(token['literal']));
   }
   return combine(groups.flat());
@@ -122,5 +124,5 @@ function classOf(text: string): Cost {
   if (/\\[pP]/.test(text)) return UNICODE_CLASS;
   const isWide = text === '.' || /^\[\^|\\[DSWx]|\[:\^|\P{ASCII}/u.test(text);
   const ranges = text.startsWith('[') ? text.replace(/\\?.-\\?.|\\./gs, 'x').length - 2 : 4;
-  return { size: 1 + Math.max(isWide ? 4 : 0, ranges) / 4, choices: 1 };
+  return { size: 1 + Math.max(isWide ? 6 : 0, ranges) / 4, choices: 1 };
 }
