@@ -55,7 +55,7 @@ describe('keyboard', () => {
     expect(await readFocused()).toBe('The last day');
   });
 
-  test('the arrow keys move along a chart and announce each bucket, and Escape hides the tooltip', async () => {
+  test('the arrow keys move along a chart and announce each bucket, Escape hides the tooltip, Enter and Space toggle a series', async () => {
     const { page } = tab;
     await tab.goTo('?view=usage&project=busy-market&interval=daily');
     const chart = page.getByRole('img', { name: /Requests by service area/ });
@@ -71,16 +71,12 @@ describe('keyboard', () => {
     await tab.screenshot('tooltip-light');
     await press('Escape');
     expect(await page.locator('.tooltip').isVisible()).toBe(false);
-  });
 
-  test('Enter and Space toggle a series of a chart', async () => {
-    const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=daily');
     const entry = page.getByRole('button', { name: /^Auth/ });
     await entry.focus();
     await press('Enter');
     expect(await entry.getAttribute('aria-pressed')).toBe('false');
-    await page.getByRole('img', { name: /Requests/ }).focus();
+    await chart.focus();
     await press('End');
     expect(await page.locator('.tooltip').textContent()).not.toContain('Auth');
     await entry.focus();
@@ -88,7 +84,7 @@ describe('keyboard', () => {
     expect(await entry.getAttribute('aria-pressed')).toBe('true');
   });
 
-  test('a log record can be opened, copied as JSON and closed, and the arrow keys move between records', async () => {
+  test('a log record and its branches can be opened and closed, copied as JSON, and the arrow keys move between records', async () => {
     const { page } = tab;
     await tab.goTo('?view=logs&project=quiet-garden&tier=PRO');
     const toggles = page.locator('.log-toggle');
@@ -105,7 +101,15 @@ describe('keyboard', () => {
     const { rows } = await queryApi('logs.all', { project: 'quiet-garden', project_tier: 'PRO' });
     expect(copied).toEqual(rows[1]);
 
-    await press('Shift+Tab', 'Escape');
+    const branch = details.locator('.tree summary').first();
+    await branch.focus();
+    await press('Enter');
+    expect(await details.getByText('user_agent').isVisible()).toBe(false);
+    await press('Enter');
+    expect(await details.getByText('user_agent').isVisible()).toBe(true);
+
+    await toggles.nth(1).focus();
+    await press('Escape');
     expect(await details.isVisible()).toBe(false);
     await press('End');
     expect(await toggles.last().evaluate(element => element === element.ownerDocument.activeElement)).toBe(
@@ -115,18 +119,6 @@ describe('keyboard', () => {
     expect(await toggles.first().evaluate(element => element === element.ownerDocument.activeElement)).toBe(
       true,
     );
-  });
-
-  test('Enter collapses and expands a branch of the metadata tree', async () => {
-    const { page } = tab;
-    await tab.goTo('?view=logs&project=quiet-garden&tier=PRO');
-    await page.locator('.log-toggle').first().click();
-    const branch = page.locator('.tree summary').first();
-    await branch.focus();
-    await press('Enter');
-    expect(await page.locator('.tree').getByText('user_agent').isVisible()).toBe(false);
-    await press('Enter');
-    expect(await page.locator('.tree').getByText('user_agent').isVisible()).toBe(true);
   });
 
   test('the filter hides loaded records that do not contain the text', async () => {
