@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { QUARANTINE_FILES } from '../intake/quarantine.ts';
 import { createDirectory, syncDirectory } from '../system/files.ts';
-import { withFileLock } from '../system/locked-file.ts';
+import { withFileLock } from '../system/lock.ts';
 import { REPORT_FILE } from './take-backup.ts';
 
 /** What the directory of a backup can have. */
@@ -40,7 +40,7 @@ export async function replaceBackup<T>(
 ): Promise<T> {
   const incomplete = `${directory}.incomplete`;
   prepareParent(directory);
-  return withFileLock(directory, async lock => {
+  return withFileLock(directory, async () => {
     if (restorePrevious(directory)) onRestored(`${directory}.previous`);
     requireReplaceable(directory);
     rmSync(incomplete, { recursive: true, force: true });
@@ -53,7 +53,6 @@ export async function replaceBackup<T>(
     try {
       const result = await write(incomplete);
       requireReplaceable(directory);
-      if (!lock.isHeld()) throw new OperatorError(`another process writes a backup to ${directory}`);
       swap(incomplete, directory);
       await syncDirectory(dirname(directory));
       return result;

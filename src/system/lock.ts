@@ -1,16 +1,15 @@
 // Locks, by a file that names the process that holds it: by its PID and start time, so that the file of a process that has ended
 // blocks nobody. Does not detect a process in another container or on another machine.
 import { randomUUID } from 'node:crypto';
-import { constants, copyFileSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, copyFileSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../domain/errors.ts';
 import { prepareDataDirectory } from './data-directory.ts';
 import { isDiskFull } from './disk-full.ts';
 import { describeFileError } from './file-access.ts';
 
 export interface Lock {
-  /** False if another process has taken the lock, such as one in another container. */
-  isHeld(): boolean;
   release(): void;
 }
 
@@ -36,8 +35,27 @@ function pidFileIn(dataDirectory: string): string {
   return join(resolve(dataDirectory), 'dendro.pid');
 }
 
+const RETRY_MS = 20;
+const GIVE_UP_AFTER_MS = 5_000;
+
+/** Runs `work` while this process holds FILE.lock. Throws an OperatorError if it is not free within 5 s. */
+export async function withFileLock<T>(file: string, work: () => T | Promise<T>): Promise<T> {
+  const lockFile = resolve(`${file}.lock`);
+  const startedAt = performance.now();
+  let lock = acquire(lockFile);
+  for (; typeof lock === 'number'; lock = acquire(lockFile)) {
+    if (performance.now() - startedAt > GIVE_UP_AFTER_MS)
+      throw new OperatorError(
+        `${lockFile}: another process holds this lock (PID ${lock}); retry when it has finished, or stop it`,
+      );
+    await sleep(RETRY_MS);
+  }
+  const { release } = lock;
+  return (async () => work())().finally(release);
+}
+
 /** Returns the PID of the process that holds the lock instead, if one does. */
-export function acquire(file: string): Lock | number {
+function acquire(file: string): Lock | number {
   const own = `${process.pid} ${readStart(process.pid)}\n`;
   for (;;) {
     if (heldFiles.has(file)) return process.pid;
@@ -45,14 +63,16 @@ export function acquire(file: string): Lock | number {
     if (found === undefined) break;
     const owner = findOwner(found);
     if (owner !== undefined) return owner;
-    removeStale(file, found);
+    // Several processes may find the same stale lock. One at a time may remove it, so that none removes the new lock of another.
+    const removal = acquire(`${file}.stale`);
+    if (typeof removal === 'number') return removal;
+    if (readText(file) === found) rmSync(file, { force: true });
+    removal.release();
   }
   heldFiles.add(file);
-  const isHeld = () => readText(file) === own;
   return {
-    isHeld,
     release() {
-      if (heldFiles.delete(file) && isHeld()) rmSync(file, { force: true });
+      if (heldFiles.delete(file) && readText(file) === own) rmSync(file, { force: true });
     },
   };
 }
@@ -62,48 +82,22 @@ function create(file: string, content: string): string | undefined {
   const temporary = `${file}.${randomUUID()}`;
   try {
     writeFileSync(temporary, content, { mode: 0o600 });
-    linkOrCopy(temporary, file);
+    try {
+      linkSync(temporary, file);
+    } catch (error) {
+      if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      copyFileSync(temporary, file, constants.COPYFILE_EXCL); // a file system without hard links
+    }
     return undefined;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return readText(file);
     // On a full disk the server can still serve queries, which is worth more than the lock in this rare case.
     if (isDiskFull(error)) return readText(file) || undefined;
-    throw unusable(file, error);
+    const reason = describeFileError(dirname(file), error as NodeJS.ErrnoException);
+    throw new OperatorError(`cannot create the lock file ${file}: ${reason}`, { cause: error });
   } finally {
     rmSync(temporary, { force: true });
   }
-}
-
-/** Fails if the target exists. */
-function linkOrCopy(source: string, target: string): void {
-  try {
-    linkSync(source, target);
-  } catch (error) {
-    if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
-    copyFileSync(source, target, constants.COPYFILE_EXCL); // a file system without hard links
-  }
-}
-
-/**
- * Several processes may find the same stale lock. So this moves the file away first, and puts it back if it is a newer one. If a
- * third process has created a new lock meanwhile, the owner of the moved one notices its loss (`isHeld`).
- */
-function removeStale(file: string, content: string): void {
-  const removed = `${file}.${randomUUID()}`;
-  try {
-    renameSync(file, removed);
-    if (readText(removed) !== content) linkOrCopy(removed, file);
-  } catch (error) {
-    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? ''))
-      throw unusable(file, error);
-  } finally {
-    rmSync(removed, { force: true });
-  }
-}
-
-function unusable(file: string, error: unknown): OperatorError {
-  const reason = describeFileError(dirname(file), error as NodeJS.ErrnoException);
-  return new OperatorError(`cannot create the lock file ${file}: ${reason}`, { cause: error });
 }
 
 /** The PID in the content of a lock file, if that process still runs. */

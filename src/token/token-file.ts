@@ -6,8 +6,8 @@ import * as v from 'valibot';
 import { OperatorError } from '../domain/errors.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
 import { describeFileError } from '../system/file-access.ts';
-import { createDirectory } from '../system/files.ts';
-import { changeLockedFile } from '../system/locked-file.ts';
+import { createDirectory, writeFileDurably } from '../system/files.ts';
+import { withFileLock } from '../system/lock.ts';
 import { isScope, type Token } from './token.ts';
 
 const nonEmptyText = v.pipe(v.string(), v.nonEmpty());
@@ -45,20 +45,20 @@ export function readTokenFile(file: string): readonly StoredToken[] {
   }
 }
 
-/** Reads, changes and replaces the file under a file lock. `change` may be called again if the file has changed meanwhile. */
+/** Reads, changes and replaces the file under a file lock, so that no concurrent change is lost. */
 export async function changeTokenFile(
   file: string,
   change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
 ): Promise<void> {
   try {
     createDirectory(dirname(file));
-    await changeLockedFile(file, text => {
-      const content = { version: 1, tokens: change(text === undefined ? [] : parseTokens(file, text)) };
+    await withFileLock(file, async () => {
+      const content = { version: 1, tokens: change(readTokenFile(file)) };
       if (!v.is(tokenFile, content))
         throw new OperatorError(
           `${file}: not changed, because the new content would not be a valid tokens file`,
         );
-      return `${JSON.stringify(content, undefined, 2)}\n`;
+      await writeFileDurably(file, `${JSON.stringify(content, undefined, 2)}\n`, { keepOwner: true });
     });
   } catch (error) {
     throw toOperatorError(`cannot change the tokens file ${file}`, file, error);

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lockDirectory } from '../../src/system/lock.ts';
-import { withFileLock } from '../../src/system/locked-file.ts';
+import { lockDirectory, withFileLock } from '../../src/system/lock.ts';
 import { readTokenFile } from '../../src/token/token-file.ts';
 import {
   onlyLine,
