@@ -99,7 +99,10 @@ const word = fc.constantFrom(
   'é🦕',
 );
 const path = fc.array(word, { maxLength: 4 }).map(words => words.join(''));
-const tier = fc.constantFrom('FREE', 'PRO', 'PAYG', 'ENTERPRISE', 'free', '', 'GOLD');
+const tier = fc.oneof(
+  fc.constantFrom('FREE', 'PRO', 'PAYG', 'ENTERPRISE'),
+  fc.constantFrom('free', '', 'GOLD', 'PRO ', 'x'.repeat(3000), '\0'),
+);
 /** Expressions that have the same meaning in RE2 and JavaScript. */
 const pattern = fc
   .array(
@@ -161,16 +164,21 @@ describe('random records and parameters', () => {
           fc.double({ min: 0, max: 1e6, noNaN: true, noDefaultInfinity: true }).map(asStored),
         ),
       ),
-      status: fc.option(fc.constantFrom(100, 200, 399, 400, 404, 500)),
+      status: fc.option(fc.constantFrom(100, 200, 302, 399, 400, 404, 499, 500, 599)),
     });
-    const interval = fc.constantFrom('5min', '15min', '1hr', '1day', '7day', '1DAY', '', undefined);
+    const unknown = ['1DAY', ' 5min', 'hourly', '__proto__', '7day\0', 'x'.repeat(3000), '', undefined];
+    const interval = fc.oneof(
+      fc.constantFrom('5min', '15min', '1hr', '1day', '7day'),
+      fc.constantFrom(...unknown),
+    );
+    const requested = fc.oneof(functionId, fc.constantFrom('%', 'null', ' ', "a' or 'a' = 'a"));
     await fc.assert(
       fc.asyncProperty(
         nowMicros,
         projects,
         fc.array(sent, { maxLength: 40 }),
         interval,
-        fc.option(functionId, { nil: undefined }),
+        fc.option(requested, { nil: undefined }),
         async (now, names, drafts, requestedInterval, requestedFunction) => {
           const { at, projectOf } = startRun(names, now);
           const records = drafts.map(draft => ({
