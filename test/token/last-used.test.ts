@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LastUsedTimes, readLastUsed } from '../../src/token/last-used.ts';
 import { API_KEY, micros, NOW, startTestApp } from '../support/app.ts';
@@ -73,6 +73,7 @@ describe('the last-used times', () => {
     await times.close();
     expect(readLastUsed(tokensFile)).toEqual({ [one.sha256]: NOW });
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
+    expect(readFileSync(file, 'utf8')).not.toContain('dnd_');
     rmSync(file);
     await timer.advance(600_000);
     expect(existsSync(file)).toBe(false);
@@ -141,6 +142,8 @@ describe('the last-used times over HTTP', () => {
       };
       await expect.poll(() => readLastUsed(tokens.file)).toMatchObject({ [used]: NOW, [forbidden]: NOW });
       const times = readLastUsed(tokens.file);
+      const text = readFileSync(join(dirname(tokens.file), 'tokens-last-used.json'), 'utf8');
+      for (const secret of [...Object.values(tokens.secrets), API_KEY]) expect(text).not.toContain(secret);
       expect(times).not.toHaveProperty(idle);
       expect(times).not.toHaveProperty(expired);
     } finally {
