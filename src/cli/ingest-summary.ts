@@ -22,15 +22,11 @@ export class IngestSummary {
   /** Records of all chunks before the current one. */
   #recordsBefore = 0;
 
-  /**
-   * Adds one chunk of the file. `errors` may list only some of the rejected records. `positions` has the position of each record
-   * in the file, from 0. Default: the records follow those of the previous chunk.
-   */
+  /** Adds the next chunk of the file. `errors` may list only some of the rejected records. */
   add(
     accepted: number,
     rejected: number | Partial<Record<RejectCode, number>>,
     errors: readonly RejectedRecord[],
-    positions?: readonly number[],
   ) {
     this.#accepted += accepted;
     const counts = typeof rejected === 'number' ? countByCode(rejected, errors) : rejected;
@@ -41,16 +37,14 @@ export class IngestSummary {
       this.#rejected.set(code, group);
       group.count += count;
       const first = errors.find(error => error.code === code);
-      if (first === undefined) continue;
-      const index = positions?.[first.index] ?? this.#recordsBefore + first.index;
-      if (group.first === undefined || index < group.first.index) group.first = { ...first, index };
+      if (first !== undefined) group.first ??= { ...first, index: this.#recordsBefore + first.index };
     }
     this.#recordsBefore += records;
   }
 
   /** Adds a chunk of one record, which is rejected. */
-  reject(rejection: Rejection, positions?: readonly number[]): void {
-    this.add(0, { [rejection.code]: 1 }, [{ index: 0, ...rejection }], positions);
+  reject(rejection: Rejection): void {
+    this.add(0, { [rejection.code]: 1 }, [{ index: 0, ...rejection }]);
   }
 
   /** Whether the file had records, and all of them were rejected. */

@@ -19,14 +19,14 @@ import {
 } from './target.ts';
 import { escapeForTerminal } from './terminal.ts';
 
-/** NDJSON lines of one kind, or the rejection of one record, such as one from an unknown source. */
-export type KindChunk = (
-  | { readonly kind: LogKind; readonly lines: Uint8Array }
-  | { readonly rejection: Rejection }
-) & {
-  /** The position of each record in the file, from 0. Undefined: the records follow those of the chunk before. */
-  readonly positions?: readonly number[] | undefined;
-};
+/** NDJSON lines of one kind. */
+interface KindLines {
+  readonly kind: LogKind;
+  readonly lines: Uint8Array;
+}
+
+/** Consecutive records of a file, or the rejection of one record, such as one from an unknown source. */
+export type KindChunk = KindLines | { readonly rejection: Rejection };
 
 /**
  * Loads one file and counts its accepted and rejected records in the summary. If the target remembers that it has loaded the
@@ -48,7 +48,7 @@ const CONCURRENT_CHUNKS = 2 * availableParallelism();
 export function loadIntoStore(store: Store, parser: BodyParser, retentionDays: number): LoadFile {
   const parse = async (chunk: KindChunk) => {
     if ('rejection' in chunk) return chunk;
-    const { kind, lines, positions } = chunk;
+    const { kind, lines } = chunk;
     const { batches } = await parser.parse({
       data: lines,
       contentCoding: '',
@@ -57,7 +57,7 @@ export function loadIntoStore(store: Store, parser: BodyParser, retentionDays: n
       context: { nowMicros: Number(systemClock()), retentionDays },
       needsDeduplication: false,
     });
-    return { kind, batches, positions };
+    return { kind, batches };
   };
   async function* parseAll(
     chunks: AsyncIterable<KindChunk>,
@@ -65,11 +65,11 @@ export function loadIntoStore(store: Store, parser: BodyParser, retentionDays: n
   ): AsyncGenerator<LogLines> {
     for await (const parsed of mapInOrder(chunks, CONCURRENT_CHUNKS, parse)) {
       if ('rejection' in parsed) {
-        summary.reject(parsed.rejection, parsed.positions);
+        summary.reject(parsed.rejection);
         continue;
       }
       for (const { accepted, rejectedByCode, errors, lines } of parsed.batches) {
-        summary.add(accepted, rejectedByCode, errors, parsed.positions);
+        summary.add(accepted, rejectedByCode, errors);
         if (accepted > 0) yield { kind: parsed.kind, count: accepted, lines };
       }
     }
@@ -103,12 +103,11 @@ export function loadIntoServer(server: ServerTarget, { stderr }: Io): LoadFile {
     const nextKey = createKeyChain(again ? randomUUID() : '');
     const send = async (chunk: KindChunk) => {
       if ('rejection' in chunk) return chunk;
-      const { kind, lines, positions } = chunk;
-      return { ...(await sendBatch(server, kind, lines, nextKey(kind, lines), policy)), positions };
+      return sendBatch(server, chunk, nextKey(chunk), policy);
     };
     for await (const result of mapInOrder(chunks, CONCURRENT_BATCHES, send)) {
-      if ('rejection' in result) summary.reject(result.rejection, result.positions);
-      else summary.add(result.accepted, result.rejected, result.errors, result.positions);
+      if ('rejection' in result) summary.reject(result.rejection);
+      else summary.add(result.accepted, result.rejected, result.errors);
     }
     return undefined;
   };
@@ -116,8 +115,7 @@ export function loadIntoServer(server: ServerTarget, { stderr }: Io): LoadFile {
 
 async function sendBatch(
   server: ServerTarget,
-  kind: LogKind,
-  lines: Uint8Array,
+  { kind, lines }: KindLines,
   idempotencyKey: string,
   policy: RetryPolicy,
 ): Promise<BatchResponse> {
@@ -137,9 +135,9 @@ async function sendBatch(
  * Returns a function that derives the idempotency key of each batch from its content and all batches before it. A repeated load
  * of the same content gets the same keys, and two equal batches of one file get different keys.
  */
-function createKeyChain(seed: string): (kind: LogKind, lines: Uint8Array) => string {
+function createKeyChain(seed: string): (batch: KindLines) => string {
   let previous = seed;
-  return (kind, lines) => {
+  return ({ kind, lines }) => {
     previous = hash('sha256', `${previous} ${kind} ${hash('sha256', lines)}`);
     return `ingest-${previous}`;
   };

@@ -140,38 +140,30 @@ async function loadFile(
   }
 }
 
-async function* withKind(chunks: AsyncIterable<LogChunk>, kind: LogKind): AsyncGenerator<KindChunk> {
+async function* withKind(
+  chunks: AsyncIterable<LogChunk> | Iterable<LogChunk>,
+  kind: LogKind,
+): AsyncGenerator<KindChunk> {
   for await (const chunk of chunks) yield 'lines' in chunk ? { kind, lines: chunk.lines } : chunk;
 }
 
-/** Groups the records of a quarantine file by kind, in each chunk. Throws UsageError for a line that is no quarantined record. */
+/** Throws UsageError for a line that is no quarantined record. */
 async function* readQuarantined(chunks: AsyncIterable<LogChunk>): AsyncGenerator<KindChunk> {
-  let recordsBefore = 0;
   for await (const chunk of chunks) {
     if ('rejection' in chunk) {
-      yield { ...chunk, positions: [recordsBefore++] };
+      yield chunk;
       continue;
     }
-    const groups = new Map<LogKind, { lines: Uint8Array[]; positions: number[] }>();
+    const runs: { kind: LogKind | undefined; source: string; records: ParseResult[] }[] = [];
     for (const line of parseNdjsonLines(Buffer.from(chunk.lines).toString('utf8').split('\n'))) {
-      const position = recordsBefore++;
       const { kind, source, parsed } = readQuarantineLine(line);
-      if (kind === undefined) {
-        yield { rejection: unknownSource(source), positions: [position] };
-        continue;
-      }
-      for (const content of toChunks([parsed])) {
-        if ('rejection' in content) {
-          yield { ...content, positions: [position] };
-          continue;
-        }
-        const group = groups.get(kind) ?? { lines: [], positions: [] };
-        groups.set(kind, group);
-        group.lines.push(content.lines);
-        group.positions.push(position);
-      }
+      const last = runs.at(-1);
+      if (last?.source === source) last.records.push(parsed);
+      else runs.push({ kind, source, records: [parsed] });
     }
-    for (const [kind, { lines, positions }] of groups) yield { kind, lines: Buffer.concat(lines), positions };
+    for (const { kind, source, records } of runs)
+      if (kind !== undefined) yield* withKind(toChunks(records), kind);
+      else for (const _ of records) yield { rejection: unknownSource(source) };
   }
 }
 

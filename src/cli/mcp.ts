@@ -1,6 +1,6 @@
 // dendro mcp: serves the endpoints of a running server as tools to a client of the Model Context Protocol, over standard input and
 // output: JSON-RPC 2.0, one message per line. Supports the current revision of the protocol, in which every request names the
-// revision, and the earlier ones, in which a client calls `initialize` first. Nothing else is written to standard output.
+// revision, and the earlier ones, in which a client can call `initialize` first. Nothing else is written to standard output.
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Invocation } from '../config.ts';
@@ -21,7 +21,7 @@ const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 
-const CAPABILITIES = { tools: {} };
+const DESCRIPTION = { capabilities: { tools: {} }, instructions: INSTRUCTIONS };
 /** How long clients may cache lists: the tools change if an operator changes endpoints or the scopes of the token. */
 const LIFETIME = { ttlMs: 60_000, cacheScope: 'private' };
 const ANNOTATIONS = {
@@ -68,7 +68,6 @@ class Session {
   readonly #serverInfo = { name: 'dendro', version: readVersion() };
   /** The requests that run, by their ids. */
   readonly #open = new Map<unknown, AbortController>();
-  #isInitialized = false;
 
   constructor(tools: EndpointTools) {
     this.#tools = tools;
@@ -116,25 +115,16 @@ class Session {
     if (meta[VERSION_KEY] !== undefined) checkMeta(meta);
     else if (method === 'ping') return '{}';
     else if (method === 'initialize') {
-      this.#isInitialized = true;
       // Another version than the requested one is an offer, which the client may reject.
       const protocolVersion =
         EARLIER_VERSIONS.find(version => version === params['protocolVersion']) ?? EARLIER_VERSIONS[0];
-      return JSON.stringify({
-        ...{ protocolVersion, capabilities: CAPABILITIES, serverInfo, instructions: INSTRUCTIONS },
-      });
-    } else if (!this.#isInitialized)
-      throw rpcError(
-        'invalidParams',
-        `_meta has no ${VERSION_KEY}; clients of revisions before ${CURRENT_VERSION} call initialize first`,
-      );
+      return JSON.stringify({ protocolVersion, serverInfo, ...DESCRIPTION });
+    }
     // Every result of the current revision has these fields. Clients of earlier ones ignore them.
     const common = { resultType: 'complete', _meta: { [SERVER_INFO_KEY]: serverInfo } };
     switch (method) {
-      case 'server/discover': {
-        const details = { supportedVersions: VERSIONS, capabilities: CAPABILITIES };
-        return JSON.stringify({ ...common, ...LIFETIME, ...details, instructions: INSTRUCTIONS });
-      }
+      case 'server/discover':
+        return JSON.stringify({ ...common, ...LIFETIME, supportedVersions: VERSIONS, ...DESCRIPTION });
       case 'tools/list': {
         const list = await this.#tools.list(signal);
         const tools = list.map(tool => ({ ...tool, annotations: ANNOTATIONS }));

@@ -97,25 +97,15 @@ function readScopes(invocation: Invocation): readonly string[] {
   return scopes;
 }
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /**
  * Returns the text that follows the scope in the error message; undefined: the scope is valid. A scope `query:…` must contain
- * the name of an existing endpoint: with a UUID or an unknown name, it would allow nothing.
+ * the name of an existing endpoint: with an unknown name, it would allow nothing.
  */
 function findScopeProblem(invocation: Invocation, scope: string): string | undefined {
+  if (!isScope(scope)) return ` is unknown; allowed: ${SCOPE_SYNTAX}`;
   const endpoint = /^query:(.+)$/s.exec(scope)?.[1];
-  const isUuid = endpoint !== undefined && UUID.test(endpoint);
-  if (!isScope(scope) && !isUuid) return ` is unknown; allowed: ${SCOPE_SYNTAX}`;
   if (endpoint === undefined) return undefined;
-  const definitions = loadDefinitions(readEndpointFolders(invocation, PACKS));
-  if (isUuid) {
-    const name = definitions.find(({ id }) => id === endpoint.toLowerCase())?.name;
-    return `: a scope has the name of an endpoint, not its UUID; ${
-      name === undefined ? 'no endpoint has this UUID (--endpoints adds custom ones)' : `use query:${name}`
-    }`;
-  }
-  const names = definitions.map(({ name }) => name);
+  const names = loadDefinitions(readEndpointFolders(invocation, PACKS)).map(({ name }) => name);
   if (names.includes(endpoint)) return undefined;
   return `: there is no endpoint ${endpoint} (--endpoints adds custom ones); ${suggest(endpoint, names, 'available')}`;
 }

@@ -157,24 +157,6 @@ describe('dendro ingest', () => {
       expect(await queryIds()).toEqual(idsOf(5));
     });
 
-    test('prints the positions of the rejected records of a quarantine file with several kinds', async () => {
-      server = await startServerHere(['--data', 'data'], { env });
-      expect(sortedLines((await send([mixedQuarantine()])).stdout)).toEqual(POSITIONS);
-    });
-
-    test('sends a JSON file of several batches completely', async () => {
-      server = await startServerHere(['--data', 'data'], { env });
-      const file = write('edge.json', JSON.stringify(edgeLines(2500)));
-      expect((await send(['--source', 'edge', file])).stdout).toBe('edge.json: 2,500 accepted, 0 rejected\n');
-    });
-
-    test('a data directory in use is one line that names --url, exit 1', async () => {
-      server = await startServerHere(['--data', 'data'], { env });
-      const outcome = await ingest([write('edge.ndjson', toNdjson(edgeLines(1)))]);
-      expect(outcome.code).toBe(1);
-      expect(onlyLine(outcome)).toContain('with --url');
-    });
-
     test('rejected records can be loaded from the quarantine file, each with its own source', async () => {
       server = await startServerHere(['--data', 'data', '--retention-days', '1'], { env });
       const old = new Date(NOW - 3 * 86_400_000).toISOString();
@@ -299,20 +281,15 @@ describe('dendro ingest', () => {
     expect(await queryIds()).toEqual(['edge-0']);
   });
 
-  test('--retention-days sets the age at which records are rejected', async () => {
+  test('--retention-days sets the age at which records are rejected; a file without accepted records exits with 1', async () => {
     const old = edgeLines(1).map(line => ({
       ...line,
       timestamp: new Date(NOW - 40 * 86_400_000).toISOString(),
     }));
     const file = write('old.ndjson', toNdjson(old));
-    expect((await ingest([file, '--retention-days', '30'])).stdout).toContain('0 accepted, 1 rejected');
+    const rejected = { code: 1, stdout: expect.stringContaining('0 accepted, 1 rejected') };
+    expect(await ingest([file, '--retention-days', '30'])).toMatchObject(rejected);
     expect((await ingest([file, '--retention-days', '50'])).stdout).toContain('1 accepted, 0 rejected');
-  });
-
-  test('a file without any accepted record: exit 1', async () => {
-    const { code, stdout } = await ingest([write('bad.ndjson', '{}\n[]\n')]);
-    expect(code).toBe(1);
-    expect(stdout).toContain('0 accepted, 2 rejected');
   });
 
   test.each<[string, () => Buffer | undefined, string]>([
@@ -328,12 +305,6 @@ describe('dendro ingest', () => {
     expect(onlyLine(outcome)).toContain('broken.file');
     expect(onlyLine(outcome)).toContain(word);
     expect(await queryIds()).toEqual([]);
-  });
-
-  test('a directory: one line, exit 1', async () => {
-    const fromDirectory = await ingest(['.']);
-    expect(fromDirectory.code).toBe(1);
-    expect(onlyLine(fromDirectory)).toContain('directory');
   });
 
   test('a file of 20,000 lines is loaded completely', async () => {

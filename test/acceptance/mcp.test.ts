@@ -226,7 +226,6 @@ describe('dendro mcp', () => {
 
   test('negotiates the protocol version as each revision says', async () => {
     const messages = await exchange([
-      request(1, 'tools/list'),
       request(2, 'tools/list', { _meta: meta('1900-01-01') }),
       request(3, 'tools/list', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } }),
       request(4, 'server/discover', { _meta: meta('2026-07-28') }),
@@ -235,7 +234,6 @@ describe('dendro mcp', () => {
     ]);
     const supported = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
     expect(messages).toMatchObject([
-      { id: 1, error: { code: -32602, message: expect.stringContaining('initialize') } },
       { id: 2, error: { code: -32022, data: { supported, requested: '1900-01-01' } } },
       { id: 3, error: { code: -32602 } },
       { id: 4, result: { resultType: 'complete', supportedVersions: supported, cacheScope: 'private' } },
