@@ -60,17 +60,6 @@ describe('dendro check', () => {
     },
   );
 
-  test('dendro serve reports a broken folder with the same message', async () => {
-    custom = writeEndpointFolders({ broken: { yaml, sql: 'select 1 as question' } });
-    const directory = createTempDirectory();
-    const args = ['--endpoints', custom.folder, '--data', directory.path];
-    const checked = await runDendro(['check', ...args]);
-    const served = await runDendro(['serve', ...args, '--port', '0', '--internal-port', '0']);
-    directory.remove();
-    expect(served.code).toBe(1);
-    expect(onlyLine(served)).toBe(onlyLine(checked));
-  });
-
   test('runs next to a server on the same data directory without affecting it', async () => {
     const directory = createTempDirectory();
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };

@@ -3,7 +3,6 @@ import { SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import {
   createTempDirectory,
   findFreePort,
-  onlyLine,
   PROCESS_API_KEY,
   runDendro,
   startServerHere,
@@ -24,13 +23,6 @@ describe('environment variables', () => {
 
   const run = (args: readonly string[], env: Record<string, string>) => runDendro(args, { env });
   const INTERVAL = ['--param', 'interval=daily'];
-
-  test('a wrong value is reported with the name of the variable, and the flag takes precedence', async () => {
-    const env = { DENDRO_RETENTION_DAYS: 'x' };
-    const wrong = await run(['check'], env);
-    expect([wrong.code, onlyLine(wrong)]).toEqual([2, expect.stringContaining('DENDRO_RETENTION_DAYS x is')]);
-    expect((await run(['check', '--retention-days', '30'], env)).code).toBe(0);
-  });
 
   test('an empty variable counts as not set', async () => {
     expect((await run(['check'], { DENDRO_RETENTION_DAYS: '', DENDRO_STORE: '' })).code).toBe(0);
@@ -60,16 +52,6 @@ describe('environment variables', () => {
     custom.remove();
   });
 
-  test('a query can be described by variables only', async () => {
-    const env = { DENDRO_DATA: 'queried', DENDRO_PROJECT: 'a', DENDRO_PARAM: 'interval=daily' };
-    const query = async (more: Record<string, string> = {}) =>
-      (await run(['query', 'usage.api-counts'], { ...env, ...more })).stdout;
-    expect(await query()).toBe('no rows\n');
-    expect(await query({ DENDRO_JSON: '1' })).toBe('{"result":[]}\n');
-    expect(await query({ DENDRO_CSV: 'true' })).toMatch(/^timestamp,total_rest_requests,/);
-    expect(await query({ DENDRO_EXPLAIN: 'true' })).toContain('\nafter window');
-  });
-
   test('DENDRO_URL and DENDRO_TOKEN select a server and a token, and the flags take precedence', async () => {
     const env = { DENDRO_API_KEY: PROCESS_API_KEY };
     const server = await startServerHere(['--data', 'served'], { env });
@@ -89,25 +71,5 @@ describe('environment variables', () => {
     } finally {
       await server.stop();
     }
-  });
-
-  test('a token can be created from variables only, and the flags take precedence', async () => {
-    const env = {
-      DENDRO_DATA: 'valid',
-      DENDRO_NAME: 'acme',
-      DENDRO_SCOPE: 'query:logs.all, metrics',
-      DENDRO_PROJECT: 'one two',
-      DENDRO_EXPIRES: '90d',
-      DENDRO_RATE: '2.5',
-      DENDRO_TIER: 'PRO',
-      DENDRO_REDACT_PII: 'yes',
-    };
-    expect((await run(['token', 'create'], env)).code).toBe(0);
-    expect((await run(['token', 'create', '--name', 'other', '--rate', '7'], env)).code).toBe(0);
-    const { stdout } = await run(['token', 'list'], { DENDRO_DATA: 'valid' });
-    expect(stdout).toMatch(
-      /^acme +query:logs.all metrics +one two +2.5\/s, up to PRO, PII redacted +20\S+Z +never$/m,
-    );
-    expect(stdout).toMatch(/^other .* 7\/s, /m);
   });
 });

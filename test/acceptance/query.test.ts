@@ -122,20 +122,6 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     ]);
   });
 
-  test('--explain --json prints the JSON of the route', async () => {
-    const { code, stdout } = await query('logs.all', '--project', 'nobody', '--explain', '--json');
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout).result).toMatchObject({
-      parameters: { project: 'nobody' },
-      newest: null,
-      conditions: [
-        { name: 'project', remaining: 0 },
-        { name: 'retention', remaining: 0 },
-      ],
-      summary: '0 rows: the store has no edge records of this project',
-    });
-  });
-
   test('--explain without explain SQL, and with a bad parameter, fails with one line', async () => {
     const unexplained = await query('test.fault', '--param', 'number=1', '--explain');
     expect(unexplained.code).toBe(1);
@@ -167,17 +153,6 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(stderr).toBe('rows are missing: retention\n');
   });
 
-  test('timestamps=iso returns ISO 8601 strings', async () => {
-    const { stdout } = await query('logs.all', '--project', 'unsafe', '--json', '--param', 'timestamps=iso');
-    expect(JSON.parse(stdout).result[0].timestamp).toBe(at(3).replace(/(\.\d{3})Z$/, '$1000Z'));
-  });
-
-  test('finds an endpoint by UUID, case-insensitively', async () => {
-    const byName = await query('logs.all', '--project', 'alpha');
-    const byId = await query('36D4086C-7022-4186-9a0f-e33ec7d730da', '--project', 'alpha');
-    expect(byId).toEqual(byName);
-  });
-
   test('--json prints the response of the API', async () => {
     const { code, stdout } = await query('logs.all', '--project', 'alpha', '--json');
     expect(code).toBe(0);
@@ -201,43 +176,8 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     );
   });
 
-  test('--param sets any parameter and can be repeated', async () => {
-    const { stdout } = await query(
-      ...['logs.all', '--project', 'alpha', '--json'],
-      ...['--param', `iso_timestamp_end=${at(1.5)}`, '--param', 'project_tier=PRO'],
-    );
-    expect(JSON.parse(stdout).result.map((row: { id: string }) => row.id)).toEqual(['old']);
-  });
-
-  test('usage.api-counts counts the loaded records', async () => {
-    const args = ['usage.api-counts', '--project', 'alpha', '--param', 'interval=daily'];
-    const table = (await query(...args)).stdout.split('\n');
-    // The numbers are aligned right, below the ends of their column names.
-    expect(table[2]?.trimEnd()).toHaveLength(table[0]?.length ?? 0);
-    const { stdout } = await query(...args, '--json');
-    const { result } = JSON.parse(stdout) as { result: Record<string, number>[] };
-    const sum = (column: string) => result.reduce((total, row) => total + (row[column] ?? 0), 0);
-    expect(sum('total_rest_requests')).toBe(1);
-    expect(sum('total_auth_requests')).toBe(1);
-  });
-
   test.each([
     ['a missing parameter', ['logs.all'], 'project is required'],
-    [
-      'an invalid timestamp',
-      ['logs.all', '--project', 'a', '--param', 'iso_timestamp_end=x'],
-      'iso_timestamp_end is not a timestamp',
-    ],
-    [
-      'an invalid interval',
-      ['usage.api-counts', '--project', 'a', '--param', 'interval=x'],
-      'minutely, hourly, daily',
-    ],
-    [
-      'an invalid expression',
-      ['usage.api-counts', '--project', '(', '--param', 'interval=daily'],
-      'regular expression',
-    ],
     [
       'a parameter given twice',
       ['logs.all', '--project', 'a', '--param', 'project=b'],
@@ -259,12 +199,6 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     expect(outcome.code).toBe(2);
     expect(outcome.stdout).toBe('');
     expect(onlyLine(outcome)).toContain(words);
-  });
-
-  test('a custom endpoint can be queried', async () => {
-    expect((await query('test.fault', '--param', 'number=7', '--json')).stdout).toBe(
-      '{"result":[{"answer":7}]}\n',
-    );
   });
 
   test('a query that fails prints no rows, exit 1', async () => {
@@ -311,13 +245,8 @@ describe('dendro query', () => {
     );
   });
 
-  test('--token sets the token, and a slash at the end of --url is ignored', async () => {
-    expect((await query('--url', `${server.url}/`, '--token', PROCESS_API_KEY)).stdout).toBe('no rows\n');
-  });
-
-  test('a line end after the token in DENDRO_TOKEN is ignored', async () => {
-    const args = ['query', 'logs.all', '--project', 'a', '--url', server.url];
-    expect((await runDendro(args, { env: { DENDRO_TOKEN: `${PROCESS_API_KEY}\n` } })).stdout).toBe(
+  test('a line end after the token, and a slash at the end of --url are ignored', async () => {
+    expect((await query('--url', `${server.url}/`, '--token', `${PROCESS_API_KEY}\n`)).stdout).toBe(
       'no rows\n',
     );
   });
@@ -332,13 +261,10 @@ describe('dendro query', () => {
     expect(outcome.stderr).not.toContain('wrong-token');
   });
 
-  test.each([
-    ['nothing listens', async () => `http://127.0.0.1:${await findFreePort()}`],
-    ['the value is not a URL', async () => 'nonsense'],
-  ])('--url if %s: one line that contains the value, exit 1 or 2', async (_, makeUrl) => {
-    const url = await makeUrl();
+  test('--url where nothing listens: one line that contains the value, exit 1', async () => {
+    const url = `http://127.0.0.1:${await findFreePort()}`;
     const outcome = await query('--url', url, '--token', PROCESS_API_KEY);
-    expect([1, 2]).toContain(outcome.code);
+    expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toContain(url);
   });
 });

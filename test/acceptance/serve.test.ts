@@ -73,16 +73,6 @@ describe('dendro serve', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
-  test('a data directory in use by another process: one line that names its PID, exit 1', async () => {
-    server = await startServerHere(['--data', directory.path], { env });
-    const args = ['serve', '--data', directory.path, '--port', '0', '--internal-port', '0'];
-    const outcome = await runDendro(args, { env });
-    expect(outcome.code).toBe(1);
-    expect(outcome.stdout).toBe('');
-    expect(onlyLine(outcome)).toMatch(new RegExp(`${directory.path}.* in use by .*PID ${server.pid}\\b`));
-    expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
-  });
-
   test('a damaged store: one line, exit 1', async () => {
     writeFileSync(join(directory.path, 'dendro.duckdb'), 'not a database '.repeat(1000));
     const args = ['serve', '--data', directory.path, '--port', '0', '--internal-port', '0'];

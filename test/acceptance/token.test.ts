@@ -144,11 +144,6 @@ describe('dendro token without a server', () => {
 
   const valid = ['--name', 'n', '--scope', 'query'];
 
-  test('list prints "no tokens" if there are none', async () => {
-    const outcome = await runDendro(['token', 'list', '--data', directory.path]);
-    expect(outcome).toEqual({ code: 0, stdout: 'no tokens\n', stderr: '' });
-  });
-
   test('--tier accepts a tier of a custom endpoint only with --endpoints', async () => {
     const { yaml, sql } = FAULT;
     const tiered = yaml.replace(

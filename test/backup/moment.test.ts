@@ -17,7 +17,6 @@ import { readBack } from '../../src/backup/read-back.ts';
 import type { BackupReport } from '../../src/backup/take-backup.ts';
 import { unpack } from '../../src/backup/unpack.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { listParts } from '../../src/store/open-store.ts';
 import { readTar } from '../../src/system/tar.ts';
 import { fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { listOpenFiles } from '../support/open-files.ts';
@@ -101,12 +100,6 @@ describe('a backup of a running server', () => {
     const sql = 'select (select count(*) from edge_logs) + (select count(*) from function_edge_logs)';
     const query = { sql, maxRows: 1, columns: [{ name: 'n', type: 'integer' as const }] };
     while (Number((await app.store.query(query, {})).rows[0]?.[0]) < count);
-  };
-  const downloadWithout = async (app: TestApp, body: unknown) => {
-    const init = { method: 'POST', headers: headers(), body: JSON.stringify(body) };
-    const response = await fetch(`${app.internalUrl}/api/admin/backup`, init);
-    expect(response.status).toBe(200);
-    return readTar(response.body as AsyncIterable<Uint8Array>);
   };
   const backUp = async (app: TestApp): Promise<BackupReport> => {
     const response = await fetch(`${app.internalUrl}/api/admin/backup`, { headers: headers() });
@@ -203,19 +196,6 @@ describe('a backup of a running server', () => {
     expect(copied.filter(name => left.includes(name))).toEqual([]);
     expect(await readBack(directory, 'duckdb')).toEqual({ edge: { stored: 52, spooled: 0 } });
     await untilVisible(await start(directory), 52);
-  });
-
-  test('leaves out the parts that the client has', async () => {
-    const app = await start();
-    for (const number of [1, 2]) {
-      await post(app, 'edge', 'still', [number]);
-      await untilVisible(app, number);
-      await app.store.flush(LOG_KINDS);
-    }
-    const [first, second] = await listParts(app.dataDirectory);
-    const paths = await unpack(await downloadWithout(app, { have: [first?.sha256] }), directory);
-    expect([...paths].filter(path => path.startsWith('parts/'))).toEqual([second?.path]);
-    expect(await listParts(directory)).toEqual([first, second]);
   });
 
   test.each([

@@ -144,10 +144,4 @@ describe('dendro check', () => {
       data_directory_used_by: null,
     });
   });
-
-  test('--json lists the endpoints if there is no problem', async () => {
-    const { endpoints, problems } = JSON.parse((await check(['--json'])).stdout);
-    expect(problems).toEqual([]);
-    expect(endpoints).toContainEqual({ id: '36d4086c-7022-4186-9a0f-e33ec7d730da', name: 'logs.all' });
-  });
 });

@@ -69,13 +69,4 @@ describe('every', () => {
     await timer.advance(1_000);
     expect(runs).toBe(1);
   });
-
-  test('work can stop its own job', async () => {
-    const job = every(timer, 100, () => {
-      runs++;
-      if (runs === 3) void job.stop();
-    });
-    await timer.advance(1_000);
-    expect(runs).toBe(3);
-  });
 });
