@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fetchResponse, micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { fetchResponse, micros } from '../support/app.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
 
 const NAME = 'edge.requests';
@@ -10,16 +11,12 @@ const QUERY = '/api/endpoints/query';
 // The endpoint is in custom-endpoints/. A custom endpoint has the same guarantees as the built-in ones. The clock of the tests is fixed at
 // 2026-11-14T12:34:56.789012Z.
 describe('a custom endpoint', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({
-      endpointFolders: {
-        builtIn: join(import.meta.dirname, '../../endpoints'),
-        custom: join(import.meta.dirname, 'custom-endpoints'),
-      },
-    });
+  const app = useTestApp({
+    endpointFolders: {
+      builtIn: join(import.meta.dirname, '../../endpoints'),
+      custom: join(import.meta.dirname, 'custom-endpoints'),
+    },
   });
-  afterAll(() => app.close());
 
   const appendRequests = (project: string, count: number) =>
     app.append(

@@ -184,29 +184,4 @@ describe('the explore pack', () => {
       { project: 'web', count: 1 },
     ]);
   });
-
-  test('flat attributes of OpenTelemetry are fields like nested ones, which win', async () => {
-    const at = '2026-11-14T12:00:00Z';
-    const flat = { 'request.method': 'PUT', 'request.host': 'flat.example', 'response.status_code': 502 };
-    await app.append('edge', [
-      edgeRecord({ id: 'flat', at, project: 'otlp', metadata: flat }),
-      edgeRecord({
-        ...{ id: 'both', at, project: 'otlp' },
-        metadata: { ...flat, request: { method: 'GET' }, response: { status_code: '201' } },
-      }),
-    ]);
-    await app.append('postgres', [
-      record({ id: 'pg', at, project: 'otlp', metadata: { 'parsed.error_severity': 'FATAL' } }),
-    ]);
-    const idsOf = async (query: string, kind = 'edge') =>
-      (await rowsOf('logs.search', { project: 'otlp', kind, query })).map(row => row['id']);
-    expect(await idsOf('host:flat.example')).toEqual(['both', 'flat']);
-    expect(await idsOf('status:5xx method:put')).toEqual(['flat']);
-    expect(await idsOf('status:201 method:get')).toEqual(['both']);
-    expect(await idsOf('level:fatal', 'postgres')).toEqual(['pg']);
-    expect(await rowsOf('logs.histogram', { project: 'otlp' })).toMatchObject([
-      { category: '2xx', count: 1 },
-      { category: '5xx', count: 1 },
-    ]);
-  });
 });

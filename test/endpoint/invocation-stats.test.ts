@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { describe, expect, test } from 'vitest';
+import { micros } from '../support/app.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import { percentileBounds } from '../support/reference-endpoints.ts';
 
@@ -7,11 +8,7 @@ const NAME = 'functions.invocation-stats';
 
 // What property.test.ts does not cover. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('functions.invocation-stats', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-  });
-  afterAll(() => app.close());
+  const app = useTestApp();
 
   const rowsOf = async (parameters: Record<string, string>) => {
     const { status, rows } = await app.query(NAME, parameters);

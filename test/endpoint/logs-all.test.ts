@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { micros } from '../support/app.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, record } from '../support/record.ts';
 
 // What property.test.ts does not cover. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('logs.all', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-  });
-  afterAll(() => app.close());
+  const app = useTestApp();
 
   const idsOf = async (parameters: Record<string, string>) => {
     const { status, rows } = await app.query('logs.all', parameters);

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { micros, queryPages } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 
 // The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('logs.search', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
-    });
-  }, 120_000);
-  afterAll(() => app.close());
+  const app = useTestApp({
+    endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
+  });
 
   const search = async (parameters: Record<string, string>) => {
     const response = await app.query('logs.search', parameters);
@@ -89,140 +86,24 @@ describe('logs.search', () => {
     expect([status, error.param]).toEqual([400, 'query']);
   });
 
-  describe('the expression', () => {
-    beforeAll(async () => {
-      const at = (second: number) => `2026-11-14T12:30:0${second}Z`;
-      await app.append('edge', [
-        edgeRecord({
-          id: 'a',
-          at: at(1),
-          project: 'find',
-          message: 'GET 200 Über alles',
-          path: '/rest/v1/items',
-          metadata: {
-            request: { method: 'GET', host: 'a.example' },
-            response: { status_code: 200 },
-            note: 'x "quoted" C:\\temp',
-          },
-        }),
-        edgeRecord({
-          id: 'b',
-          at: at(2),
-          project: 'find',
-          message: 'POST 503 timeout',
-          path: '/auth/v1/token',
-          metadata: { request: { method: 'POST', host: 'b.example' }, response: { status_code: '503' } },
-        }),
-        {
-          ...edgeRecord({
-            id: 'c',
-            at: at(3),
-            project: 'find',
-            message: 'connection reset by peer',
-            path: '/REST/v1*x',
-          }),
-          // As some senders escape it.
-          metadata: '{"response": {"status_code": 500.0}, "name": "caf\\u00c9 <b>", "link": "a\\/b"}',
-        },
-      ]);
-    });
-
-    test.each([
-      ['', 'cba'],
-      ['timeout', 'b'],
-      ['TIMEOUT post', 'b'],
-      ['timeout get', ''],
-      ['über', 'a'],
-      ['"reset by"', 'c'],
-      ['"by reset"', ''],
-      ['-timeout', 'ca'],
-      ['-timeout -"reset by"', 'a'],
-      ['example', 'ba'],
-      ['"x \\"QUOTED\\""', 'a'],
-      ['"c:\\temp"', 'a'],
-      ['café', 'c'],
-      ['"CAFÉ <B>"', 'c'],
-      ['a/b', 'c'],
-      ['.*', ''],
-      ['status:503', 'b'],
-      ['status:5xx', 'cb'],
-      ['-status:5xx', 'a'],
-      ['status:200 status:503', 'ba'],
-      ['method:post', 'b'],
-      ['-method:post', 'ca'],
-      ['path:/rest*', 'ca'],
-      ['path:*v1*', 'cba'],
-      ['path:/rest/v1', ''],
-      ['path:"/rest/v1*x"', 'c'],
-      ['host:A.example', 'a'],
-      ['host:*', 'ba'],
-      ['status:5xx -path:/auth* reset', 'c'],
-    ])('%j', async (query, expected) => {
-      expect((await idsOf({ project: 'find', query })).join('')).toBe(expected);
-    });
-
-    test('finds the fields of objects that are wrapped in an array of one', async () => {
-      const wrapped = (id: string, metadata: string) => ({
-        ...edgeRecord({ id, at: '2026-11-14T12:30:00Z', project: 'wrapped' }),
-        metadata,
-      });
-      await app.append('edge', [
-        wrapped('a', '{"request":[{"method":"GET"}],"response":[{"status_code":503}]}'),
-        wrapped('b', '{ "request" : [ { "method": "PUT" } ], "response": [ { "status_code": "503" } ] }'),
-        wrapped('both', '{"request":[{"method":"PUT"}],"request.method":"GET"}'),
-        wrapped('flat', '{"request":[],"request.method":"GET","response":["x"]}'),
-        wrapped('two', '{"request":[{"method":"GET"},{}],"response":[{"status_code":503},1]}'),
-        wrapped('within', '{"request":{"x":{"method":"GET"}},"response":{"x":{"status_code":503}},"y":[]}'),
-      ]);
-      const project = 'wrapped';
-      expect(await idsOf({ project, query: 'method:get' })).toEqual(['a', 'flat']);
-      expect(await idsOf({ project, query: 'method:put' })).toEqual(['b', 'both']);
-      expect(await idsOf({ project, query: 'status:5xx' })).toEqual(['a', 'b']);
-      expect(await idsOf({ project, query: '-status:5xx' })).toEqual(['both', 'flat', 'two', 'within']);
-      const { rows } = await app.query('logs.histogram', { project });
-      expect(rows.map(row => [row['category'], row['count']])).toEqual([
-        ['5xx', 2],
-        ['other', 4],
-      ]);
-    });
-
-    test('finds functions and levels in the fields of their kind', async () => {
-      const at = { at: '2026-11-14T12:30:00Z', project: 'fields' };
-      await app.append('function_edge', [
-        functionEdgeRecord({ ...at, id: 'f1', functionId: 'hello', status: 500 }),
-        functionEdgeRecord({ ...at, id: 'f2', functionId: 'bye', status: null }),
-      ]);
-      await app.append('postgres', [
-        record({ ...at, id: 'p1', metadata: { parsed: { error_severity: 'ERROR' } } }),
-        record({ ...at, id: 'p2', metadata: { parsed: { error_severity: 'LOG' } } }),
-      ]);
-      await app.append('storage', [
-        record({
-          ...at,
-          id: 's1',
-          metadata: { level: 30, req: { method: 'GET', url: '/object/x' }, res: { statusCode: 404 } },
-        }),
-      ]);
-      const project = 'fields';
-      expect(await idsOf({ project, kind: 'function_edge', query: 'function:hello' })).toEqual(['f1']);
-      expect(await idsOf({ project, kind: 'function_edge', query: '-status:5xx' })).toEqual(['f2']);
-      expect(await idsOf({ project, kind: 'postgres', query: 'level:error' })).toEqual(['p1']);
-      expect(
-        await idsOf({ project, kind: 'storage', query: 'status:4xx method:get path:/object* level:30' }),
-      ).toEqual(['s1']);
-    });
+  // search-property.test.ts has the expressions and the fields of other kinds.
+  test('finds levels of postgres, in an object or as a flat attribute of OpenTelemetry', async () => {
+    const level = (id: string, metadata: Record<string, unknown>) =>
+      record({ id, at: '2026-11-14T12:30:00Z', project: 'levels', metadata });
+    await app.append('postgres', [
+      level('p1', { parsed: { error_severity: 'ERROR' } }),
+      level('p2', { parsed: { error_severity: 'LOG' } }),
+      level('p3', { 'parsed.error_severity': 'FATAL' }),
+    ]);
+    const find = (query: string) => idsOf({ project: 'levels', kind: 'postgres', query });
+    expect([await find('level:error'), await find('level:fatal')]).toEqual([['p1'], ['p3']]);
   });
 
   describe('pages', () => {
-    const walk = async (parameters: Record<string, string>) => {
-      const pages: string[][] = [];
-      for (let cursor: string | null = ''; cursor !== null; ) {
-        const { rows, headers } = await search({ ...parameters, cursor });
-        pages.push(rows.map(row => String(row['id'])));
-        cursor = headers.get('dendro-next-cursor');
-      }
-      return pages;
-    };
+    const walk = async (parameters: Record<string, string>) =>
+      (await queryPages(app, 'logs.search', parameters)).map(({ rows }) =>
+        rows.map(row => String(row['id'])),
+      );
 
     test('neither lose nor repeat a record if thousands share one microsecond', async () => {
       const at = '2026-11-14T12:00:00.000001Z';
@@ -245,12 +126,8 @@ describe('logs.search', () => {
         ...messages.map(message => edgeRecord({ id: 'same', at, project: 'same', message })),
         ...messages.map((message, i) => edgeRecord({ id: `${long}${i % 10}`, at, project: 'same', message })),
       ]);
-      const seen: string[] = [];
-      for (let cursor: string | null = ''; cursor !== null; ) {
-        const { rows, headers } = await search({ project: 'same', cursor });
-        seen.push(...rows.map(row => `${row['id']} ${row['event_message']}`));
-        cursor = headers.get('dendro-next-cursor');
-      }
+      const pages = await queryPages(app, 'logs.search', { project: 'same' });
+      const seen = pages.flatMap(({ rows }) => rows.map(row => `${row['id']} ${row['event_message']}`));
       expect(seen.length).toBe(500);
       expect(new Set(seen).size).toBe(500);
     }, 120_000);

@@ -11,34 +11,8 @@ function redactJson(json: string): string {
   return String(cell);
 }
 
-/** IPv4 and IPv6 as RFC 4291, RFC 5952 and common usage write them. */
-const ADDRESSES = [
-  '10.0.0.1',
-  '0.0.0.0',
-  '255.255.255.255',
-  '192.168.001.010',
-  '2001:db8:85a3:8d3:1319:8a2e:370:7348',
-  '2001:0db8:0000:0000:0000:0000:0000:0001',
-  '2001:DB8::ABCD',
-  '2001:db8::1',
-  'fe80::1ff:fe23:4567:890a',
-  '1::8',
-  '1:2:3:4:5:6::8',
-  '1::3:4:5:6:7:8',
-  '::1',
-  '::2:3:4:5:6:7:8',
-  '1::',
-  '2001:db8::',
-  '1:2:3:4:5:6:7::',
-  '::ffff:10.0.0.1',
-  '::FFFF:10.0.0.1',
-  '::ffff:0:10.0.0.1',
-  '64:ff9b::192.0.2.33',
-  '0:0:0:0:0:ffff:10.0.0.1',
-  '2001:db8:1:2:3:4:10.0.0.1',
-  '2001:db8::10.0.0.1',
-  '::10.0.0.1',
-];
+/** Unusual ones; the tests with random addresses have the forms of RFC 4291 and RFC 5952. */
+const ADDRESSES = ['0.0.0.0', '192.168.001.010', '1:2:3:4:5:6:7::', '::2:3:4:5:6:7:8', '::ffff:0:10.0.0.1'];
 
 describe('redaction of text', () => {
   test.each(ADDRESSES)('replaces %s', address => {

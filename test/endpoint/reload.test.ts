@@ -49,21 +49,15 @@ describe('changed endpoint folders', () => {
       event.type === 'endpoints_rejected' ? [(event.error as Error).message] : [],
     );
 
-  test('a changed file takes effect in a running server, and cached results of the old query are dropped', async () => {
+  test('a changed file takes effect in a running server, and only cached results of the old query are dropped', async () => {
+    const counts = 'usage.api-counts?project=p&interval=daily';
+    await ask(counts);
     expect((await ask()).rows).toEqual([{ answer: 1 }]);
     expect((await ask()).cache).toContain('hit');
     write('duckdb.sql', endpoint(2).sql);
     await passChecks();
     await expect.poll(async () => (await ask()).rows).toEqual([{ answer: 2 }]);
     expect(app.events).toContainEqual({ type: 'endpoints_reloaded', count: 4, changed: 1 });
-  });
-
-  test('cached results of unchanged endpoints stay in the cache', async () => {
-    const counts = 'usage.api-counts?project=p&interval=daily';
-    await ask(counts);
-    write('duckdb.sql', endpoint(2).sql);
-    await passChecks();
-    await expect.poll(() => app.events.map(({ type }) => type)).toContain('endpoints_reloaded');
     expect((await ask(counts)).cache).toContain('hit');
   });
 

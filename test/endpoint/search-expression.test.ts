@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LOG_FIELDS } from '../../src/domain/log-fields.ts';
 import { parseSearchExpression, SearchSyntaxError } from '../../src/endpoint/search-expression.ts';
 import { bindSearchTerms } from '../../src/endpoint/search-patterns.ts';
+import { SYNTAX } from '../support/reference-search.ts';
 
 const parse = (text: string) => parseSearchExpression(text, LOG_FIELDS);
 const problemOf = (text: string, fields = LOG_FIELDS as readonly (typeof LOG_FIELDS)[number][]) => {
@@ -80,33 +81,8 @@ describe('a search expression', () => {
   });
 
   test('of 20,000 random texts, each is parsed or is an error with a position in the text', () => {
-    const pieces = fc.constantFrom(
-      ...[
-        '"',
-        '\\',
-        '-',
-        ':',
-        '*',
-        ' ',
-        'a',
-        'status:',
-        'path:',
-        '5xx',
-        'é',
-        '🦕',
-        '(',
-        '[',
-        '\n',
-        '+',
-        '?',
-        '^',
-        '$',
-        '|',
-        '{2}',
-      ],
-    );
     const text = fc.oneof(
-      fc.array(pieces, { maxLength: 30 }).map(parts => parts.join('')),
+      fc.array(fc.constantFrom(...SYNTAX), { maxLength: 30 }).map(parts => parts.join('')),
       fc.string({ unit: 'binary', maxLength: 40 }).map(value => value.toWellFormed()),
     );
     fc.assert(

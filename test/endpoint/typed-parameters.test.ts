@@ -53,7 +53,9 @@ test.for([
   ['strict', '1', 'strict must be true or false'],
   ['size', '0', 'size must be'],
   ['size', '51', 'size must be'],
-  ['size', '1.5', 'size must be'],
+  ['size', '1.5', 'size must be a whole number from 1 to 50'],
+  ['size', '-1', 'size must be'],
+  ['size', '0x10', 'size must be'],
 ])('%s=%s is rejected with 400 and the allowed values', async ([name = '', value = '', message]) => {
   const { status, text } = await app.query('test.typed', { [name]: value });
   expect(status).toBe(400);

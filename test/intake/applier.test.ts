@@ -10,26 +10,21 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { API_KEY, fetchResponse, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 import { record as anyRecord } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+import { savedQuery } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
 
-let directory: string;
+const directory = useDirectory();
 let app: TestApp;
 const start = async (intakeQueueBytes = 256 * MIB) => {
   app = await startTestApp({ store: testStoreOptions(directory), intakeQueueBytes });
 };
-beforeEach(() => {
-  directory = createDataDirectory();
-});
-afterEach(async () => {
-  await app.close();
-  removeDataDirectory(directory);
-});
+afterEach(() => app.close());
 
 const openSpool = (store: Store) =>
   Spool.open({

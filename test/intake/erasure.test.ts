@@ -5,16 +5,16 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
 import type { Store } from '../../src/store/store.ts';
 import { fetchResponse, micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
 
 const PROJECT = 'qkzvxwyjfhbg';
 /** In every text of the erased records. */
 const TEXT = 'needle-7f3a9c51';
 
-let directory: string;
+const directory = useDirectory();
 let tokens: TestTokens<'admin' | 'pinned' | 'reader'>;
 let app: TestApp;
 
@@ -26,7 +26,6 @@ const start = async () => {
   });
 };
 beforeEach(async () => {
-  directory = createDataDirectory();
   tokens = await createTokens({
     admin: { scopes: ['admin'] },
     pinned: { scopes: ['admin'], projects: [PROJECT] },
@@ -37,7 +36,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await app.close();
   tokens.remove();
-  removeDataDirectory(directory);
 });
 
 const call = (method: 'GET' | 'POST', body?: unknown, token = tokens.secrets.admin) =>

@@ -1,19 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { inspectFiles } from '../../src/intake/inspect-files.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { readSegment } from '../../src/intake/spool-snapshot.ts';
 import { formatQuarantineLine, isIntactLine } from '../../src/logs/quarantine-line.ts';
 import { OpenFile } from '../../src/system/open-file.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { useDirectory } from '../support/hooks.ts';
 
-let directory: string;
-beforeEach(() => {
-  directory = createDataDirectory();
-});
-afterEach(() => removeDataDirectory(directory));
+const directory = useDirectory();
 
 const inspect = () => inspectFiles(directory, () => {});
 const SEGMENT = 'spool/000000000001.spool';

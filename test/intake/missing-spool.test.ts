@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { readBack } from '../../src/backup/read-back.ts';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
@@ -11,19 +11,13 @@ import type { Event } from '../../src/observe/event.ts';
 import { hasStoreFiles, openClickHouseOutbox, openStore, readStoreCopy } from '../../src/store/open-store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { record } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
-let directory: string;
+const directory = useDirectory();
 let app: TestApp;
-beforeEach(() => {
-  directory = createDataDirectory();
-});
-afterEach(async () => {
-  await app.close();
-  removeDataDirectory(directory);
-});
+afterEach(() => app.close());
 
 const start = async () => {
   app = await startTestApp({ store: testStoreOptions(directory) });

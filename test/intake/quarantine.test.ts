@@ -15,15 +15,11 @@ import { parseExactJson, stringifyExactJson } from '../../src/logs/exact-json.ts
 import { parseQuarantined } from '../../src/logs/quarantine-line.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { sendLogs } from '../support/logs.ts';
 import { listOpenFiles } from '../support/open-files.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
-let directory: string;
-beforeEach(() => {
-  directory = createDataDirectory();
-});
-afterEach(() => removeDataDirectory(directory));
+const directory = useDirectory();
 
 const file = () => join(directory, 'quarantine.ndjson');
 const olderFile = () => join(directory, 'quarantine.older.ndjson');

@@ -1,18 +1,15 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { createIdSequence, isRejection, toRecord } from '../../src/logs/record.ts';
-import { micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
+import { micros, NOW } from '../support/app.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { sendLogs } from '../support/logs.ts';
 import { savedQuery } from '../support/store.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useTestApp();
 
 const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),

@@ -1,25 +1,19 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 const MIB = 1024 * 1024;
 /** No server listens there. Records are acknowledged nevertheless. */
 const UNREACHABLE = parseClickHouseUrl('clickhouse://u:p@127.0.0.1:1/d');
 
-let directory: string;
+const directory = useDirectory();
 let app: TestApp | undefined;
-beforeEach(() => {
-  directory = createDataDirectory();
-});
-afterEach(async () => {
-  await app?.close();
-  removeDataDirectory(directory);
-});
+afterEach(() => app?.close());
 
 const start = async (storeName: 'duckdb' | 'clickhouse') => {
   await app?.close();

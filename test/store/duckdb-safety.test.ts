@@ -54,7 +54,6 @@ describe('validation of a saved query', () => {
     opened.store.validateQuery({ sql, columns, maxRows: 10 }, { sample: SAMPLE });
 
   test.each([
-    ['a SELECT', 'select id, timestamp from edge_logs where project = $project'],
     [
       'a query with nested and repeated WITH',
       `with mine as (select * from edge_logs), Same as (with mine as (select * from MINE) select * from mine)
@@ -64,8 +63,6 @@ describe('validation of a saved query', () => {
       'a query that uses every parameter',
       'select id, timestamp from edge_logs where project = $project and timestamp > $now - to_days($days)',
     ],
-    ['a query without parameters', 'select id, timestamp from edge_logs'],
-    ['a query with WITH', 'with mine as (select * from edge_logs) select id, timestamp from mine'],
     ['a query that ends in a semicolon and a comment', 'select id, timestamp from edge_logs; -- all of them'],
     ['a query that starts with FROM', 'from edge_logs select id, timestamp'],
     [
@@ -97,21 +94,10 @@ describe('validation of a saved query', () => {
     ['an EXPLAIN', 'explain analyze select 1', /not a SELECT/],
     ['a CALL', 'call pragma_version()', /not a SELECT/],
     [
-      'a parameter that is not declared',
-      'select id, timestamp from edge_logs where path = $path',
-      /uses \$path/,
-    ],
-    [
-      'a column that is not declared',
-      'select id, timestamp, url from edge_logs',
-      /columns id, timestamp, url/,
-    ],
-    [
       'a column that does not exist',
       'select id, time from edge_logs',
       /DuckDB rejects it at line 1: Binder Error/,
     ],
-    ['the wrong type', "select id, 'now' as timestamp from edge_logs", /timestamp as VARCHAR/],
     [
       'a function that does not exist',
       'select id, nope(timestamp) as timestamp from edge_logs',

@@ -117,6 +117,22 @@ export async function fetchResponse(url: string, init: RequestInit): Promise<Tes
   return { status: response.status, headers: response.headers, text, rows: body.result, error: body.error };
 }
 
+/** Follows the cursors of an endpoint to its last page. */
+export async function queryPages(
+  app: TestApp,
+  name: string,
+  parameters: Record<string, string>,
+): Promise<TestResponse[]> {
+  const pages: TestResponse[] = [];
+  for (let cursor: string | null = ''; cursor !== null && pages.length < 100; ) {
+    const page = await app.query(name, { ...parameters, cursor });
+    if (page.status !== 200) throw new Error(`a page has the status ${page.status}: ${page.text}`);
+    pages.push(page);
+    cursor = page.headers.get('dendro-next-cursor');
+  }
+  return pages;
+}
+
 export function micros(timestamp: string): bigint {
   const value = parseTimestamp(timestamp);
   if (value === undefined) throw new Error(`${timestamp} is not a timestamp`);

@@ -82,35 +82,44 @@ function readCharacters(json: string, position: number, expected: string): [stri
 
 export function readField(kind: LogKind, log: LogRecord, field: string): string | undefined {
   const metadata = JSON.parse(log.metadata);
+  /** The values of a field, best first: in an object, which may be the only item of an array, and in a flat attribute. */
+  const within = (name: string, field: string) => {
+    const outer = metadata[name];
+    const object = Array.isArray(outer) && outer.length === 1 ? outer[0] : outer;
+    return [object?.[field], metadata[`${name}.${field}`]].map(value =>
+      Array.isArray(value) ? null : value,
+    );
+  };
   const edge = log.extracted as EdgeFields;
   const functionEdge = log.extracted as FunctionEdgeFields;
   const places: Record<string, Record<string, unknown>> = {
     edge: {
-      status: metadata.response?.status_code,
-      method: metadata.request?.method,
+      status: within('response', 'status_code'),
+      method: within('request', 'method'),
       path: edge.path,
-      host: metadata.request?.host,
+      host: within('request', 'host'),
     },
     function_edge: {
       status: functionEdge.status_code,
-      method: metadata.request?.method,
-      path: metadata.request?.pathname,
-      host: metadata.request?.host,
+      method: within('request', 'method'),
+      path: within('request', 'pathname'),
+      host: within('request', 'host'),
       function: functionEdge.function_id,
     },
     storage: {
-      status: metadata.res?.statusCode,
-      method: metadata.req?.method,
-      path: metadata.req?.url,
-      host: metadata.req?.hostname,
+      status: within('res', 'statusCode'),
+      method: within('req', 'method'),
+      path: within('req', 'url'),
+      host: within('req', 'hostname'),
       level: metadata.level,
     },
   };
-  const value = places[kind]?.[field];
-  const text = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
-  if (typeof text !== 'string' || text === '') return undefined;
-  if (field === 'status' && !/^[1-5]\d\d$/.test(text)) return undefined;
-  return field === 'path' ? text.replace(/\?.*/s, '') || undefined : text;
+  const texts = [places[kind]?.[field]]
+    .flat()
+    .map(value => (Number.isSafeInteger(value) && Math.abs(value as number) < 1e15 ? String(value) : value))
+    .filter(value => typeof value === 'string' && value !== '')
+    .filter(value => field !== 'status' || /^[1-5]\d\d$/.test(value as string)) as string[];
+  return field === 'path' ? texts[0]?.replace(/\?.*/s, '') || undefined : texts[0];
 }
 
 function escapePattern(text: string): string {
@@ -118,69 +127,63 @@ function escapePattern(text: string): string {
 }
 
 // Few different characters, so that words often occur. Some fold in unusual ways: the Kelvin sign to k, long s to s, both sigmas.
-const CHARACTERS = [
-  'a',
-  'B',
-  'k',
-  'S',
-  'é',
-  'É',
-  '\u212a',
-  'ſ',
-  'σ',
-  'ς',
-  'İ',
-  'ı',
-  'ß',
-  '🦕',
-  '7',
-  ' ',
-  '"',
-  '\\',
-  '/',
-  '<',
-  '\n',
-  '.',
-  '*',
-  '(',
-  '%',
-  '_',
-  '-',
-  ':',
-  '{',
-];
+const CHARACTERS = [...'aBkSéÉ\u212aſσςİıß🦕7 "\\/<\n.*(%_-:{'];
 const text = (minLength: number, maxLength: number) =>
   fc.array(fc.constantFrom(...CHARACTERS), { minLength, maxLength }).map(parts => parts.join(''));
 
 const METHODS = ['GET', 'POST', 'é', 'post'];
 const PATHS = ['/a', '/A/b', '/a b', '/é*', '', '/a\nb', '/a?b=/A/b', '/a?\n?', '?a'];
 const status = fc.constantFrom(200, '200', 503, '5030', 500.5, null, true, '', 99, { a: 1 });
-const scalar = fc.oneof(fc.constantFrom(...METHODS, 7, -3, 1.5, null, true, ''), fc.constant({ a: ['x'] }));
+const scalar = fc.oneof(
+  fc.constantFrom(...METHODS, 7, -3, 1.5, 1234567890123456, null, true, ''),
+  fc.constant({ a: ['x'] }),
+);
 
 /** Some senders escape characters that they need not escape. */
 const json = (value: unknown, isEscaped: boolean) => {
   const plain = JSON.stringify(value);
   return isEscaped
     ? plain
-        .replace(/[<éÉ]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+        .replace(/[<éÉ?]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
         .replaceAll('/', '\\/')
+        .replaceAll(':503', ':503.0')
     : plain;
 };
 
+/** Texts with a meaning in search expressions, in regular expressions or in SQL. */
+export const SYNTAX = [...'"\\-:* aé🦕([\n+?^$|\';%_', 'status:', 'path:', 'level:', '5xx', '{2}'];
+
 export const SEARCHED_KINDS = ['edge', 'function_edge', 'storage'] as const;
 export type SearchedKind = (typeof SEARCHED_KINDS)[number];
+
+/** How senders write an object: as it is, in an array, in an array next to others, flat, or as two of these. */
+const SHAPES = ['nested', 'nested', 'wrapped', 'twice', 'pair', 'flat', 'both', 'flat beside'] as const;
+function reshape(fields: object, shape: (typeof SHAPES)[number]): object {
+  const reshaped = Object.entries(fields).map(([name, value]) => {
+    if (typeof value !== 'object' || value === null) return { [name]: value };
+    const flat = Object.fromEntries(Object.entries(value).map(([key, item]) => [`${name}.${key}`, item]));
+    const other = Object.fromEntries(Object.keys(value).map(key => [`${name}.${key}`, 'GET']));
+    const shapes = {
+      ...{ nested: { [name]: value }, wrapped: { [name]: [value] }, twice: { [name]: [[value]] } },
+      ...{ pair: { [name]: [value, null] }, flat, both: { [name]: value, ...other } },
+      'flat beside': { [name]: [], ...flat },
+    };
+    return shapes[shape];
+  });
+  return Object.assign({}, ...reshaped);
+}
 
 /** Creates a record of the kind at the given time. */
 export const recordDraft = fc
   .record({
     ...{ message: text(0, 12), note: text(0, 12), status, method: scalar, host: scalar, level: scalar },
-    ...{ path: fc.constantFrom(...PATHS), isEscaped: fc.boolean() },
+    ...{ path: fc.constantFrom(...PATHS), isEscaped: fc.boolean(), shape: fc.constantFrom(...SHAPES) },
   })
   .map(
-    ({ message, note, status: code, method, host, level, path, isEscaped }) =>
+    ({ message, note, status: code, method, host, level, path, isEscaped, shape }) =>
       (kind: SearchedKind, options: { id: string; at: bigint; project: string }) => {
         const common = { ...options, message };
-        const metadata = (fields: object) => json({ note, ...fields }, isEscaped);
+        const metadata = (fields: object) => json({ note, ...reshape(fields, shape) }, isEscaped);
         if (kind === 'edge')
           return {
             ...edgeRecord({ ...common, path }),

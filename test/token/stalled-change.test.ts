@@ -1,30 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { changeTokenFile, readTokenFile } from '../../src/token/token-file.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { runDendro } from '../support/process.ts';
 import { storedToken } from '../support/tokens.ts';
 
 describe.runIf(process.platform === 'linux')('a token command that stalls while it changes the file', () => {
-  let directory: string;
-  let file: string;
-  let lock: string;
+  const directory = useDirectory();
+  const file = join(directory, 'tokens.json');
+  const lock = `${file}.lock`;
   let stalled: ChildProcess;
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(directory, 'tokens.json');
-    lock = `${file}.lock`;
     await changeTokenFile(file, () => [storedToken('leaked', 'leaked'), storedToken('other', 'other')]);
     const script = join(import.meta.dirname, '../support/stalled-change.mjs');
     stalled = spawn(process.execPath, [script, file, 'created'], { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -33,10 +22,7 @@ describe.runIf(process.platform === 'linux')('a token command that stalls while 
     const longAgo = new Date(Date.now() - 60_000);
     utimesSync(lock, longAgo, longAgo);
   });
-  afterEach(() => {
-    stalled.kill('SIGKILL');
-    rmSync(directory, { recursive: true, force: true });
-  });
+  afterEach(() => stalled.kill('SIGKILL'));
 
   const names = () => readTokenFile(file).map(({ name }) => name);
   const revoke = () => runDendro(['token', 'revoke', 'leaked', '--tokens', file]);

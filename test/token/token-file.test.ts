@@ -1,21 +1,11 @@
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { writeFileDurably } from '../../src/system/files.ts';
 import { createSecret } from '../../src/token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../../src/token/token-file.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { storedToken } from '../support/tokens.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -34,13 +24,8 @@ async function asNobody(work: () => unknown): Promise<void> {
 }
 
 describe('the tokens file', () => {
-  let directory: string;
-  let file: string;
-  beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
-    file = join(directory, 'tokens.json');
-  });
-  afterEach(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = useDirectory();
+  const file = join(directory, 'tokens.json');
 
   const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
   const add = (token: StoredToken) => changeTokenFile(file, tokens => [...tokens, token]);
@@ -53,25 +38,12 @@ describe('the tokens file', () => {
     redact_pii: true,
   });
 
-  test('returns every field as it was written', async () => {
+  test('returns every field as it was written, and no tokens if it does not exist', async () => {
+    expect(readTokenFile(file)).toEqual([]);
     const plain = storedToken('plain', 'other');
     await add(full);
     await add(plain);
     expect(readTokenFile(file)).toEqual([full, plain]);
-  });
-
-  test('returns no tokens if it does not exist', () => {
-    expect(readTokenFile(file)).toEqual([]);
-  });
-
-  test('contains the hash of a secret, never the secret', async () => {
-    const secret = createSecret();
-    const token = storedToken('hashed', secret);
-    await add(token);
-    const text = readFileSync(file, 'utf8');
-    expect(text).toContain(token.sha256);
-    expect(text).not.toContain(secret);
-    expect(text).not.toContain(secret.slice(4, 20));
   });
 
   test('is created with mode 0600, whatever the umask', async () => {
@@ -123,15 +95,11 @@ describe('the tokens file', () => {
     expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
-  test('is replaced atomically: a reader with the old file open reads all of it', async () => {
+  test('is replaced atomically: a reader with the old file open reads all of it, and no other file is left', async () => {
     await add(full);
     const before = statSync(file).ino;
     await add(storedToken('another', 'other'));
     expect(statSync(file).ino).not.toBe(before);
-  });
-
-  test('leaves no temporary file', async () => {
-    await add(full);
     expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
@@ -154,15 +122,10 @@ describe('the tokens file', () => {
     expect(readdirSync(directory)).toEqual(['tokens.json']);
   });
 
-  test.each([
-    ['an empty project', { projects: [''] }],
-    ['no project at all', { projects: [] }],
-    ['no scope', { scopes: [] }],
-    ['an infinite rate', { rate: Number.POSITIVE_INFINITY }],
-    ['an expiry that is not a timestamp', { expires_at: 'tomorrow' }],
-  ])('rejects a token that could not be read back: %s', async (_, spec) => {
+  test('rejects a token that could not be read back', async () => {
     await add(full);
-    await expect(add(storedToken('unreadable', 'other', spec))).rejects.toThrow();
+    const infinite = storedToken('unreadable', 'other', { rate: Number.POSITIVE_INFINITY });
+    await expect(add(infinite)).rejects.toThrow();
     expect(readTokenFile(file)).toEqual([full]);
   });
 
@@ -226,11 +189,6 @@ describe('the tokens file', () => {
       write('{"version":1,"tok');
       await expect(add(full)).rejects.toThrow(OperatorError);
       expect(readFileSync(file, 'utf8')).toBe('{"version":1,"tok');
-    });
-
-    test('may be a directory, which is rejected too', () => {
-      mkdirSync(file);
-      expect(() => readTokenFile(file)).toThrow(OperatorError);
     });
   });
 });

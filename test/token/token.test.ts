@@ -5,14 +5,13 @@ import { micros } from '../support/app.ts';
 import { storedToken } from '../support/tokens.ts';
 
 describe('the secret of a token', () => {
-  test('is dnd_ and 43 URL-safe characters', () => {
-    for (let i = 0; i < 200; i++) expect(createSecret()).toMatch(/^dnd_[A-Za-z0-9_-]{43}$/);
-  });
-
-  test('has 256 random bits', () => {
+  test('is dnd_ and 256 random bits, and is stored as its SHA-256 in hexadecimal', () => {
     const secrets = Array.from({ length: 1000 }, createSecret);
     expect(new Set(secrets).size).toBe(1000);
-    expect(Buffer.from(createSecret().slice(4), 'base64url')).toHaveLength(32);
+    for (const secret of secrets) {
+      expect(secret).toMatch(/^dnd_[A-Za-z0-9_-]{43}$/);
+      expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
+    }
     // Every bit occurs both set and not set.
     const seen = { set: Buffer.alloc(32), clear: Buffer.alloc(32) };
     for (const secret of secrets)
@@ -22,62 +21,25 @@ describe('the secret of a token', () => {
       }
     expect([...seen.set, ...seen.clear].every(byte => byte === 0xff)).toBe(true);
   });
-
-  test('is stored as its SHA-256 in hexadecimal', () => {
-    const secret = createSecret();
-    expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
-  });
 });
 
 describe('scopes', () => {
-  test.each([
-    'query',
-    'query:logs.all',
-    'query:my-own.endpoint_2',
-    'ingest',
-    'ingest:edge',
-    'ingest:function_edge',
-    'metrics',
-    'admin',
-  ])('%s is a valid scope', scope => {
-    expect(isScope(scope)).toBe(true);
-  });
-
-  test.each([
-    '',
-    'Query',
-    'query:',
-    'query:Logs.All',
-    'query:logs.all:x',
-    'query:*',
-    'query: logs.all',
-    'ingest:',
-    'ingest:edge_logs',
-    'ingest:nothing',
-    'metrics:all',
-    'metrics:',
-    'admin:',
-    'admin:backup',
-    'Admin',
-    '*',
-    'query,ingest',
-    'query ingest',
-    '__proto__',
-  ])('%j is not a valid scope', scope => {
-    expect(isScope(scope)).toBe(false);
+  test('are query, ingest, metrics and admin, and one endpoint or one log kind of the first two', () => {
+    const valid = [...'query query:logs.all query:my-own.endpoint_2 ingest ingest:edge'.split(' ')];
+    for (const scope of [...valid, 'ingest:function_edge', 'metrics', 'admin'])
+      expect([scope, isScope(scope)]).toEqual([scope, true]);
+    const invalid = [
+      ...'Query query: query:Logs.All query:logs.all:x query:* ingest: ingest:edge_logs'.split(' '),
+      ...'ingest:nothing metrics:all metrics: admin: admin:backup Admin * query,ingest __proto__'.split(' '),
+    ];
+    for (const scope of [...invalid, '', 'query: logs.all', 'query ingest'])
+      expect([scope, isScope(scope)]).toEqual([scope, false]);
   });
 
   // The token's scopes on the left, what they allow on the right; everything else is not allowed.
-  const candidates = [
-    'query',
-    'query:logs.all',
-    'query:logs',
-    'ingest',
-    'ingest:edge',
-    'ingest:function',
-    'metrics',
-    'admin',
-  ];
+  const candidates = 'query query:logs.all query:logs ingest ingest:edge ingest:function metrics admin'.split(
+    ' ',
+  );
   test.each([
     [['query'], ['query', 'query:logs.all', 'query:logs']],
     [['query:logs.all'], ['query:logs.all']],
@@ -111,21 +73,15 @@ describe('scopes', () => {
 describe('the expiry of a token', () => {
   const until = (expires_at?: string) => storedToken('t', 's', { expires_at });
 
-  test.each([
-    ['2026-11-14T12:34:56.789011Z', false],
-    ['2026-11-14T12:34:56.789012Z', true],
-    ['2026-11-14T12:34:56.789013Z', true],
-  ])('is exact to the microsecond: at %s a token that expires at .789012 has expired: %s', (now, expired) => {
-    expect(hasExpired(until('2026-11-14T12:34:56.789012Z'), () => micros(now))).toBe(expired);
-  });
-
-  test.each([
-    ['2026-11-14T11:59:59.999999Z', false],
-    ['2026-11-14T12:00:00Z', true],
-    ['2027-01-01T00:00:00Z', true],
-  ])('at %s a token that expires at the full hour has expired: %s', (now, expired) => {
-    expect(hasExpired(until('2026-11-14T12:00:00Z'), () => micros(now))).toBe(expired);
-  });
+  test.each(['2026-11-14T12:34:56.789012Z', '2026-11-14T12:00:00Z'])(
+    '%s is exact to the microsecond',
+    expiry => {
+      const expiredAt = [-1n, 0n, 1n, 86_400_000_000n].map(step =>
+        hasExpired(until(expiry), () => micros(expiry) + step),
+      );
+      expect(expiredAt).toEqual([false, true, true, true]);
+    },
+  );
 
   test('a token without an expiry never expires', () => {
     expect(hasExpired(until(undefined), () => micros('9999-12-31T23:59:59Z'))).toBe(false);

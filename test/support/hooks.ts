@@ -1,0 +1,23 @@
+// Hooks of vitest that many files need. Call them before other hooks: what they start is ended last.
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { startTestApp, type TestApp } from './app.ts';
+
+/** Returns the path of a directory that is empty at the start of each test. */
+export function useDirectory(): string {
+  const path = join(tmpdir(), `dendro-test-${randomUUID()}`);
+  beforeEach(() => void mkdirSync(path, { mode: 0o700 }));
+  afterEach(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** Returns an application that runs during all tests of the file or the group. */
+export function useTestApp(...options: Parameters<typeof startTestApp>): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => void Object.assign(app, await startTestApp(...options)));
+  afterAll(() => app.close());
+  return app;
+}
