@@ -49,18 +49,15 @@ describe('readLogFile detects the format by content', () => {
     ['JSON with a byte order mark', `\ufeff\n${JSON.stringify([A, B], null, 2)}`],
   ];
 
-  test.each(formats)('%s is read', async (_, text) => {
-    expect(await readAll(await save(text))).toStrictEqual([A, B]);
-  });
-
-  test.each(formats)('%s, compressed with gzip, is read whatever its file name is', async (_, text) => {
-    expect(await readAll(await save(gzipSync(text), 'logs.json'))).toStrictEqual([A, B]);
-  });
-
-  test.each(formats)('%s is read from standard input one byte at a time', async (_, text) => {
-    const bytes = [...Buffer.from(text)].map(byte => Buffer.from([byte]));
-    expect(await readAll('-', { standardInput: Readable.from(bytes) })).toStrictEqual([A, B]);
-  });
+  test.each(formats)(
+    '%s is read, also compressed with gzip and from standard input, one byte at a time',
+    async (_, text) => {
+      expect(await readAll(await save(text))).toStrictEqual([A, B]);
+      expect(await readAll(await save(gzipSync(text), 'logs.json'))).toStrictEqual([A, B]); // whatever its name is
+      const bytes = [...Buffer.from(text)].map(byte => Buffer.from([byte]));
+      expect(await readAll('-', { standardInput: Readable.from(bytes) })).toStrictEqual([A, B]);
+    },
+  );
 
   test('an uncompressed file with a name that ends in .gz is read', async () => {
     expect(await readAll(await save(JSON.stringify(A), 'logs.gz'))).toStrictEqual([A]);
@@ -180,25 +177,17 @@ describe('readLogFile with JSON', () => {
 });
 
 describe('readLogFile with a file that cannot be read', () => {
-  test('the error for a missing file is one line with its name', async () => {
-    const path = join(directory, 'none');
-    expect(await readError(path)).toBe(`${path}: there is no such file`);
-  });
-
-  test('the error for a directory is one line with its name', async () => {
+  test('the error is one line with the name and the reason', async () => {
+    const missing = join(directory, 'none');
+    expect(await readError(missing)).toBe(`${missing}: there is no such file`);
     expect(await readError(directory)).toBe(`${directory}: it is a directory`);
-  });
-
-  test('the error for text that is not JSON lists the supported formats', async () => {
     const path = await save('2026-11-14 09:30:00 GET /\n'.repeat(1000));
-    expect(await readError(path)).toMatch(
-      /: the first line is not JSON; the file must be NDJSON, JSON or Parquet$/,
+    expect(await readError(path)).toBe(
+      `${path}: the first line is not JSON; the file must be NDJSON, JSON or Parquet`,
     );
-  });
-
-  test('the error for invalid JSON contains line and column', async () => {
-    const path = await save('[\n  {"a": 1},\n  {"a" 2}\n]');
-    expect(await readError(path)).toMatch(/: invalid JSON: .*line 3,? column 8/);
+    expect(await readError(await save('[\n  {"a": 1},\n  {"a" 2}\n]'))).toMatch(
+      /: invalid JSON: .*line 3,? column 8/,
+    );
   });
 
   test('the errors for truncated and for corrupt gzip data say so', async () => {

@@ -1,16 +1,12 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Outbox } from '../../src/store/clickhouse/outbox.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { record } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
-let directory: string;
-beforeEach(() => {
-  directory = createDataDirectory();
-});
-afterEach(() => removeDataDirectory(directory));
+const directory = useDirectory();
 
 test('files with records that a crash left in the outbox are deleted at the next start', async () => {
   const [file, copy, unfinished] = ['auth.block', 'copy', 'auth.block.new'].map(name =>

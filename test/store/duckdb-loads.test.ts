@@ -3,24 +3,21 @@ import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+import { savedQuery } from '../support/store.ts';
 
 const NOW = micros('2026-11-14T13:00:00Z');
 
-let dataDirectory: string;
+const dataDirectory = useDirectory();
 let store: Store;
 const open = async () => {
   store = await openStore(testStoreOptions(dataDirectory));
 };
 beforeEach(async () => {
-  dataDirectory = createDataDirectory();
   await open();
 });
-afterEach(async () => {
-  await store.close();
-  removeDataDirectory(dataDirectory);
-});
+afterEach(() => store.close());
 
 async function* twoRecords(): AsyncGenerator<LogLines> {
   yield toLogLines('edge', [edgeRecord({ id: 'a', at: NOW }), edgeRecord({ id: 'b', at: NOW })]);

@@ -9,12 +9,13 @@ import { parseManifest } from '../../src/store/duckdb/manifest.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { SpooledLines, Store, StoreCallbacks } from '../../src/store/store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+import { savedQuery } from '../support/store.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
 
-let dataDirectory: string;
+const dataDirectory = useDirectory();
 let store: Store;
 let onRejected: () => void;
 let rejected: Parameters<NonNullable<StoreCallbacks['recordRejected']>>[0][];
@@ -33,15 +34,11 @@ const reopen = async (overrides: Partial<StoreOptions> = {}) => {
 };
 
 beforeEach(async () => {
-  dataDirectory = createDataDirectory();
   rejected = [];
   onRejected = () => {};
   await reopen();
 });
-afterEach(async () => {
-  await store.close();
-  removeDataDirectory(dataDirectory);
-});
+afterEach(() => store.close());
 
 const createRecords = (count: number, from = 0): LogRecord[] =>
   Array.from({ length: count }, (_, i) =>

@@ -7,8 +7,9 @@ import type { LogRecord } from '../../src/domain/log-record.ts';
 import { windowOf } from '../../src/store/duckdb/time-windows.ts';
 import { micros, NOW } from '../support/app.ts';
 import { EmbeddedStore } from '../support/embedded-store.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { edgeRecord, record } from '../support/record.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { removeDataDirectory } from '../support/store.ts';
 
 const DAY = 86_400_000_000n;
 const NOW_MICROS = micros(NOW);
@@ -38,15 +39,11 @@ type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 type Batch = { readonly kind: Kind; readonly project: string; readonly ages: readonly number[] };
 
 let embedded: EmbeddedStore;
-let copy: string;
+const copy = useDirectory();
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] });
-  copy = createDataDirectory();
 });
-afterEach(() => {
-  vi.useRealTimers();
-  removeDataDirectory(copy);
-});
+afterEach(() => vi.useRealTimers());
 
 class Model {
   /** All records that were stored and not removed. */

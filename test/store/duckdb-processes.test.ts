@@ -1,18 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { NOW, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { record } from '../support/record.ts';
-import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { batches } from '../support/store.ts';
 import { runStoreProcess } from '../support/store-process.ts';
 
-let dataDirectory: string;
-beforeEach(() => {
-  dataDirectory = createDataDirectory();
-});
-afterEach(() => removeDataDirectory(dataDirectory));
+const dataDirectory = useDirectory();
 
 test('a start that may not open a file for each part fails with one line, and works with a higher limit', async () => {
   const store = await openStore({ ...testStoreOptions(dataDirectory), maxPartBytes: 1 });

@@ -5,25 +5,22 @@ import { unpack } from '../../src/backup/unpack.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { listParts, readStoreCopy } from '../../src/store/open-store.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { listOpenFiles } from '../support/open-files.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createDataDirectory, openTestStore, removeDataDirectory, type TestStore } from '../support/store.ts';
+import { openTestStore, type TestStore } from '../support/store.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
 describe('a snapshot of the embedded store', () => {
   let opened: TestStore;
-  let directory: string;
+  const directory = useDirectory();
   let nextSequence: number;
   beforeEach(async () => {
     opened = await openTestStore();
-    directory = createDataDirectory();
     nextSequence = 0;
   });
-  afterEach(async () => {
-    await opened.close();
-    removeDataDirectory(directory);
-  });
+  afterEach(() => opened.close());
 
   const storePart = async (project: string, count = 100) => {
     const records = Array.from({ length: count }, (_, i) =>

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { type Manifest, readManifest } from '../../src/store/duckdb/manifest.ts';
@@ -21,6 +21,7 @@ import { findPartProblem } from '../../src/store/duckdb/part-file.ts';
 import { windowOf } from '../../src/store/duckdb/time-windows.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import {
   AUTH_COLUMNS,
   changeOldStore,
@@ -30,20 +31,18 @@ import {
   rowsOfOldStore,
   SCHEMA_4,
 } from '../support/old-store.ts';
-import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
+import { savedQuery } from '../support/store.ts';
 
 const NOW = micros('2026-11-14T13:00:00Z');
 /** Enough for tables with blocks of their own. */
 const RECORDS = 20_000;
 
-let directory: string;
+const directory = useDirectory();
 let events: Event[];
 
 beforeEach(() => {
-  directory = createDataDirectory();
   events = [];
 });
-afterEach(() => removeDataDirectory(directory));
 
 const fileIn = (...names: string[]) => join(directory, ...names);
 const edgeTable = (name: string, first: number, end: number) => [

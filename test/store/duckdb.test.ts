@@ -5,15 +5,9 @@ import { toLogLines } from '../../src/domain/log-line.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { edgeRecord, record } from '../support/record.ts';
-import {
-  batches,
-  createDataDirectory,
-  openTestStore,
-  removeDataDirectory,
-  savedQuery,
-  type TestStore,
-} from '../support/store.ts';
+import { batches, openTestStore, savedQuery, type TestStore } from '../support/store.ts';
 
 const AT = '2026-11-14T12:34:56.789012Z';
 
@@ -113,32 +107,24 @@ describe('the cells of a result', () => {
 });
 
 describe('closing and opening', () => {
+  const directory = useDirectory();
+  const open = () => openStore(testStoreOptions(directory));
+
   test('opening removes files that a killed process left in the staging directory', async () => {
-    const dataDirectory = createDataDirectory();
-    try {
-      await (await openStore(testStoreOptions(dataDirectory))).close();
-      writeFileSync(join(dataDirectory, 'staging', 'edge.ndjson'), 'half a li');
-      await (await openStore(testStoreOptions(dataDirectory))).close();
-      expect(readdirSync(join(dataDirectory, 'staging'))).toEqual([]);
-    } finally {
-      removeDataDirectory(dataDirectory);
-    }
+    await (await open()).close();
+    writeFileSync(join(directory, 'staging', 'edge.ndjson'), 'half a li');
+    await (await open()).close();
+    expect(readdirSync(join(directory, 'staging'))).toEqual([]);
   });
 
   test('close waits for a running append', async () => {
-    const dataDirectory = createDataDirectory();
-    try {
-      const store = await openStore(testStoreOptions(dataDirectory));
-      const append = store.append(batches('edge', [edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
-      await store.close();
-      await append;
-      const again = await openStore(testStoreOptions(dataDirectory));
-      expect((await again.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows).toEqual(
-        [[2]],
-      );
-      await again.close();
-    } finally {
-      removeDataDirectory(dataDirectory);
-    }
+    const store = await open();
+    const append = store.append(batches('edge', [edgeRecord({ at: AT })], [edgeRecord({ at: AT })]));
+    await store.close();
+    await append;
+    const again = await open();
+    const { rows } = await again.query(savedQuery('select count(*) from edge_logs', ['integer']), {});
+    expect(rows).toEqual([[2]]);
+    await again.close();
   });
 });
