@@ -11,7 +11,7 @@ const SLOW_TESTS = [
   'test/cli/{check,check-deep}.test.ts',
   'test/demo/history.test.ts',
   'test/endpoint/{partial-results,property,redact,search-property}.test.ts',
-  'test/http/{hardening,overload,random-requests,random-searches,tls,token-fuzz,unsent-responses}.test.ts',
+  'test/http/{hardening,overload,random-requests,random-searches,tls,unsent-responses}.test.ts',
   'test/intake/{delivery,erasure,idempotency,inspect-files,missing-spool,random-records,retention}.test.ts',
   'test/intake/{several-kinds,spool,store-change}.test.ts',
   'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',

@@ -29,15 +29,30 @@ describe('the console', () => {
     return response;
   };
 
-  test('the page is served at / without a token', async () => {
-    const response = await fetch(`${app.url}/`);
-    expect(response.status).toBe(200);
-    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(await response.text()).toBe(readFileSync(join(BUILT, 'index.html'), 'utf8'));
+  const TYPES = {
+    js: 'text/javascript; charset=utf-8',
+    css: 'text/css; charset=utf-8',
+    svg: 'image/svg+xml',
+  };
+
+  test('the page is served at / without a token, with any query parameters, and only on the public listener', async () => {
+    for (const query of ['', '?view=logs&project=alpha&range=1hr']) {
+      const response = await fetch(`${app.url}/${query}`);
+      expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-cache']);
+      expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(await response.text()).toBe(readFileSync(join(BUILT, 'index.html'), 'utf8'));
+    }
+    expect((await fetch(`${app.internalUrl}/`)).status).toBe(404);
   });
 
-  test('the URL of the page may have query parameters, which the page reads', async () => {
-    expect((await fetch(`${app.url}/?view=logs&project=alpha&range=1hr`)).status).toBe(200);
+  test('assets have their type and are immutable, because their names contain a hash', async () => {
+    for (const asset of assets) {
+      expect(asset).toMatch(/-[\w-]{8}\.\w+$/);
+      const { headers } = await fetch(`${app.url}${asset}`);
+      expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+      expect(headers.get('content-type')).toBe(TYPES[asset.split('.').at(-1) as keyof typeof TYPES]);
+      expect((await raw(`${asset}.br`)).status).toBe(404); // compressed files have no URL of their own
+    }
   });
 
   test('the page loads the script of the theme, a script, a style and an icon from its own host only', async () => {
@@ -45,15 +60,6 @@ describe('the console', () => {
     const page = readFileSync(join(BUILT, 'index.html'), 'utf8');
     expect(page).not.toMatch(/(src|href)="(https?:)?\/\//);
     expect(page).not.toMatch(/<style|style=|<script(?![^>]* src=)|\son\w+=/);
-  });
-
-  test.each([
-    ['js', 'text/javascript; charset=utf-8'],
-    ['css', 'text/css; charset=utf-8'],
-    ['svg', 'image/svg+xml'],
-  ])('%s files are served as %s', async (ending, type) => {
-    const asset = assets.find(each => each.endsWith(ending));
-    expect((await fetch(`${app.url}${asset}`)).headers.get('content-type')).toBe(type);
   });
 
   test('a first load transfers less than 150 kB', async () => {
@@ -66,39 +72,31 @@ describe('the console', () => {
     expect(bytes).toBeLessThan(FIRST_LOAD_LIMIT_BYTES);
   });
 
-  test('assets are immutable, because their names contain a hash; the page is revalidated', async () => {
-    for (const asset of assets) {
-      expect(asset).toMatch(/-[\w-]{8}\.\w+$/);
-      const { headers } = await fetch(`${app.url}${asset}`);
-      expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
-    }
-    expect((await fetch(app.url)).headers.get('cache-control')).toBe('no-cache');
-  });
-
-  test.each(['identity', 'gzip', 'br'])(
-    'If-None-Match with the ETag of the %s form returns 304',
-    async coding => {
-      for (const path of ['/', ...assets]) {
-        const first = await raw(path, { 'Accept-Encoding': coding });
-        const etag = String(first.headers['etag']);
+  test('each encoding has its own ETag, which If-None-Match may name, and HEAD returns the headers of GET', async () => {
+    for (const path of ['/', ...assets]) {
+      const etags = new Set<string>();
+      for (const coding of ['identity', 'gzip', 'br']) {
+        const accept = { 'Accept-Encoding': coding };
+        const { headers } = await raw(path, accept);
+        const etag = String(headers['etag']);
+        etags.add(etag);
         expect(etag).toMatch(/^"[\w-]{22}"$/);
-        const again = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': `"other", W/${etag}` });
-        expect(again.status).toBe(304);
-        expect(again.body).toBe('');
+        expect(headers['vary']).toBe('Accept-Encoding');
+        expect(headers['content-encoding'] ?? 'identity').toBe(coding);
+        const head = await raw(path, accept, 'HEAD');
+        expect([head.status, head.body]).toEqual([200, '']);
+        expect({ ...head.headers, date: '' }).toEqual({ ...headers, date: '' });
+        const again = await raw(path, { ...accept, 'If-None-Match': `"other", W/${etag}` });
+        expect([again.status, again.body]).toEqual([304, '']);
         expect(again.headers['content-security-policy']).toBeDefined();
-        const other = await raw(path, { 'Accept-Encoding': coding, 'If-None-Match': '"other"' });
-        expect(other.status).toBe(200);
+        expect((await raw(path, { ...accept, 'If-None-Match': '"other"' })).status).toBe(200);
       }
-    },
-  );
-
-  test('each encoding has its own ETag and Vary: Accept-Encoding', async () => {
-    const responses = await Promise.all(
-      ['identity', 'gzip', 'br'].map(coding => raw('/', { 'Accept-Encoding': coding }, 'HEAD')),
-    );
-    expect(new Set(responses.map(({ headers }) => headers['etag'])).size).toBe(3);
-    for (const { headers } of responses) expect(headers['vary']).toBe('Accept-Encoding');
-    expect(responses.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'gzip', 'br']);
+      expect(etags.size).toBe(3);
+      for (const method of ['POST', 'PUT', 'DELETE']) {
+        const { status, headers } = await raw(path, {}, method);
+        expect([status, headers['allow']]).toEqual([405, 'GET, HEAD']);
+      }
+    }
   });
 
   test('the compressed files decompress to the built files', () => {
@@ -113,7 +111,7 @@ describe('the console', () => {
     }
   });
 
-  test('the content security policy allows only own files and own origin, no inline script and no framing', async () => {
+  test('the security headers allow only own files and own origin, no inline script and no framing', async () => {
     for (const path of ['/', ...assets]) {
       const { headers } = await fetch(`${app.url}${path}`);
       const policy = new Map(
@@ -129,9 +127,6 @@ describe('the console', () => {
         expect(policy.get(name)).toBe("'none'");
       expect(policy.get('require-trusted-types-for')).toBe("'script'");
     }
-  });
-
-  test('the page sets the usual security headers', async () => {
     const { headers } = await fetch(app.url);
     expect(Object.fromEntries(headers)).toMatchObject({
       'referrer-policy': 'no-referrer',
@@ -141,23 +136,6 @@ describe('the console', () => {
       'cross-origin-resource-policy': 'same-origin',
       'permissions-policy': expect.stringContaining('geolocation=()'),
     });
-  });
-
-  test('HEAD returns the headers of GET without the body', async () => {
-    for (const path of ['/', ...assets]) {
-      const [get, head] = [await raw(path), await raw(path, {}, 'HEAD')];
-      expect(head.status).toBe(200);
-      expect(head.body).toBe('');
-      expect({ ...head.headers, date: '' }).toEqual({ ...get.headers, date: '' });
-    }
-  });
-
-  test.each(['POST', 'PUT', 'DELETE'])('%s is not allowed', async method => {
-    for (const path of ['/', ...assets]) {
-      const response = await fetch(`${app.url}${path}`, { method });
-      expect(response.status).toBe(405);
-      expect(response.headers.get('allow')).toBe('GET, HEAD');
-    }
   });
 
   test.each([
@@ -178,14 +156,6 @@ describe('the console', () => {
     const { status, body } = await raw(path, { 'X-API-KEY': API_KEY });
     expect(status).toBe(404);
     expect(JSON.parse(body).error.code).toBe('not_found');
-  });
-
-  test('the compressed files have no URL of their own', async () => {
-    for (const asset of assets) expect((await raw(`${asset}.br`)).status).toBe(404);
-  });
-
-  test('the internal listener does not serve the console', async () => {
-    expect((await fetch(`${app.internalUrl}/`)).status).toBe(404);
   });
 });
 

@@ -17,24 +17,14 @@ describe.concurrent('slow clients', { timeout: 60_000 }, () => {
   });
   afterAll(() => app.close());
 
-  test('headers that never end get 408', async () => {
-    const connection = await openConnection(app.url);
-    const response = await connection.ask(
-      `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n`,
-      'GET',
-    );
-    expect(response.status).toBe(408);
-    expect(JSON.parse(response.body).error.code).toBe('request_timeout');
-    expect(response.headers['connection']).toBe('close');
-    await connection.ended;
-  });
-
   test('headers that arrive one byte at a time get 408', async () => {
     const connection = await openConnection(app.url);
     connection.write(`GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-Drip: `);
     const dripping = setInterval(() => connection.write('d'), 500);
     try {
-      expect((await connection.next()).status).toBe(408);
+      const { status, headers, body } = await connection.next();
+      expect([status, headers['connection']]).toEqual([408, 'close']);
+      expect(JSON.parse(body).error.code).toBe('request_timeout');
       await connection.ended;
     } finally {
       clearInterval(dripping);
@@ -98,59 +88,54 @@ describe('ambiguous requests (request smuggling)', () => {
     await throttling.close();
   });
 
-  test('two Host headers are 400', async () => {
-    const response = await sendRaw(app.url, 'GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n');
-    expect([response.status, JSON.parse(response.body).error.code]).toEqual([400, 'invalid_body']);
-  });
-
-  test('an unknown Expect header is ignored', async () => {
-    expect((await sendRaw(app.url, rawRequest('GET /health', { Expect: 'miracles' }))).status).toBe(200);
-  });
-
   const HEAD = 'GET /health HTTP/1.1\r\nHost: a\r\n';
   /** Follows the ambiguous part; a response to it would mean that it was parsed as a separate request. */
   const HIDDEN = `GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
 
-  test.each([
-    [
-      'Content-Length before chunked',
-      `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-    ],
-    [
-      'chunked before Content-Length',
-      `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n`,
-    ],
-    ['two lengths that differ', `${HEAD}Content-Length: 5\r\nContent-Length: 0\r\n\r\nhello`],
-    ['two lengths that agree', `${HEAD}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`],
-    ['a list of lengths', `${HEAD}Content-Length: 5, 5\r\n\r\nhello`],
-    ['a length with a sign', `${HEAD}Content-Length: +5\r\n\r\nhello`],
-    ['a length in hexadecimal', `${HEAD}Content-Length: 0x5\r\n\r\nhello`],
-    ['an unknown transfer encoding', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
-    ['chunked, but not last', `${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`],
-    ['chunked twice', `${HEAD}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-    ['a space before the colon', `${HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
-    ['a vertical tab in the value', `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`],
-    ['a header continued on a second line', `${HEAD}X-A: b\r\n c\r\n\r\n`],
-    [
-      'Transfer-Encoding continued on a second line',
-      `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`,
-    ],
-    ['a first header that starts with a space', 'GET /health HTTP/1.1\r\n Host: a\r\n\r\n'],
-    ['bare line feeds', 'GET /health HTTP/1.1\nHost: a\n\n'],
-    ['a bare line feed between headers', 'GET /health HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n'],
-    ['a bare line feed at the end', 'GET /health HTTP/1.1\r\nHost: a\r\n\n'],
-    ['a bare carriage return', 'GET /health HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n'],
-    ['chunks in HTTP/1.0', 'GET /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
-    ['chunks in HTTP/1.0 with keep-alive', `GET /health HTTP/1.0\r\n${KEEP_ALIVE_CHUNKS}`],
-    ['chunks in HTTP/0.9 with keep-alive', `GET /health HTTP/0.9\r\n${KEEP_ALIVE_CHUNKS}`],
-  ])('%s: 400, and the connection is closed', async (_, ambiguous) => {
+  const CHUNKS = '0\r\n\r\n';
+  const AMBIGUOUS: Record<string, string> = {
+    'Content-Length before chunked': `${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n${CHUNKS}`,
+    'chunked before Content-Length': `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n${CHUNKS}`,
+    'two lengths that differ': `${HEAD}Content-Length: 5\r\nContent-Length: 0\r\n\r\nhello`,
+    'two lengths that agree': `${HEAD}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`,
+    'a list of lengths': `${HEAD}Content-Length: 5, 5\r\n\r\nhello`,
+    'a length with a sign': `${HEAD}Content-Length: +5\r\n\r\nhello`,
+    'a negative length': `${HEAD}Content-Length: -1\r\n\r\n`,
+    'a length in hexadecimal': `${HEAD}Content-Length: 0x5\r\n\r\nhello`,
+    'an unknown transfer encoding': `${HEAD}Transfer-Encoding: xchunked\r\n\r\n${CHUNKS}`,
+    'chunked, but not last': `${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n${CHUNKS}`,
+    'chunked twice': `${HEAD}${'Transfer-Encoding: chunked\r\n'.repeat(2)}\r\n${CHUNKS}`,
+    'a space before the colon': `${HEAD}Transfer-Encoding : chunked\r\n\r\n${CHUNKS}`,
+    'a vertical tab in the value': `${HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n${CHUNKS}`,
+    'a header continued on a second line': `${HEAD}X-A: b\r\n c\r\n\r\n`,
+    'Transfer-Encoding on a second line': `${HEAD}Transfer-Encoding:\r\n chunked\r\n\r\n${CHUNKS}`,
+    'a first header that starts with a space': 'GET /health HTTP/1.1\r\n Host: a\r\n\r\n',
+    'bare line feeds': 'GET /health HTTP/1.1\nHost: a\n\n',
+    'a bare line feed between headers': 'GET /health HTTP/1.1\r\nHost: a\nX-A: b\r\n\r\n',
+    'a bare line feed at the end': 'GET /health HTTP/1.1\r\nHost: a\r\n\n',
+    'a bare carriage return': 'GET /health HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n',
+    'chunks in HTTP/1.0': `GET /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n${CHUNKS}`,
+    'chunks in HTTP/1.0 with keep-alive': `GET /health HTTP/1.0\r\n${KEEP_ALIVE_CHUNKS}`,
+    'chunks in HTTP/0.9 with keep-alive': `GET /health HTTP/0.9\r\n${KEEP_ALIVE_CHUNKS}`,
+    'not HTTP': 'hello\r\n\r\n',
+    'another protocol': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n',
+    'an unknown method': 'FETCH /health HTTP/1.1\r\nHost: a\r\n\r\n',
+    'a space in the target': 'GET /hea lth HTTP/1.1\r\nHost: a\r\n\r\n',
+    'a broken header': `${HEAD}broken header\r\n\r\n`,
+    'a NUL in a header': `${HEAD}X-A: a\0b\r\n\r\n`,
+    'an unknown HTTP version': 'GET /health HTTP/9.9\r\nHost: a\r\n\r\n',
+  };
+
+  test.each(Object.entries(AMBIGUOUS))('%s: 400, and the connection is closed', async (_, ambiguous) => {
     const connection = await openConnection(app.url);
     connection.write(ambiguous + HIDDEN);
-    const response = await connection.next();
-    expect(response.status).toBe(400);
-    expect(JSON.parse(response.body).error.code).toBe('invalid_body');
+    const { status, headers, body } = await connection.next();
+    expect([status, headers['connection']]).toEqual([400, 'close']);
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(JSON.parse(body).error.code).toBe('invalid_body');
     await connection.ended;
     expect(connection.rest()).toBe('');
+    expect((await app.get('/health')).status).toBe(200);
   });
 
   test.each([
@@ -188,10 +173,5 @@ describe('response headers', () => {
     expect(headers).not.toHaveProperty('server');
     expect(headers).not.toHaveProperty('x-powered-by');
     expect(JSON.stringify(headers)).not.toMatch(/node|express|duckdb/i);
-  });
-
-  test('every response has X-Content-Type-Options: nosniff', async () => {
-    for (const path of [CALL, '/health', '/openapi.json', '/nowhere'])
-      expect((await app.get(path)).headers.get('x-content-type-options'), path).toBe('nosniff');
   });
 });

@@ -132,7 +132,7 @@ describe('a request that does not arrive in time', () => {
     });
     socket.write(start);
     await once(socket, 'end');
-    expect(received).toMatch(/^HTTP\/1\.1 408 /);
+    expect(received).toMatch(/^HTTP\/1\.1 408 .*"code":"request_timeout"/s);
     await untilReset(socket);
     await Promise.all(aborted); // the route no longer waits for the body
     server.close();

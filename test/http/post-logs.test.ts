@@ -34,32 +34,28 @@ const line = (project: string, id?: string) =>
 const NDJSON = { 'Content-Type': 'application/x-ndjson' };
 
 describe('POST /api/logs: formats of the body', () => {
-  test.each([
-    ['one object', (p: string) => line(p, 'a'), ['a']],
-    ['an array', (p: string) => `[${line(p, 'a')},${line(p, 'b')}]`, ['a', 'b']],
-    ['a batch', (p: string) => `{"batch":[${line(p, 'a')},${line(p, 'b')}]}`, ['a', 'b']],
-    ['a batch next to other fields', (p: string) => `{"sent_by":"x","batch":[${line(p, 'a')}]}`, ['a']],
-    ['JSON after a byte order mark', (p: string) => `\ufeff${line(p, 'a')}`, ['a']],
-  ])('%s is accepted, and queries return its records', async (name, createBody, ids) => {
-    const project = name.replaceAll(' ', '-');
-    const { status, text, headers } = await send(createBody(project));
-    expect(status).toBe(200);
-    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect(JSON.parse(text)).toEqual({ message: 'Logged!', accepted: ids.length, rejected: 0, errors: [] });
-    await expect.poll(() => idsOf(app, project)).toEqual(ids);
-  });
-
-  test.each([
-    ['with a last newline', (p: string) => `${line(p, 'a')}\n${line(p, 'b')}\n`],
-    ['without a last newline', (p: string) => `${line(p, 'a')}\n${line(p, 'b')}`],
-    ['with CRLF and blank lines', (p: string) => `\r\n${line(p, 'a')}\r\n \r\n${line(p, 'b')}\r\n\r\n`],
-    ['after a byte order mark', (p: string) => `\ufeff${line(p, 'a')}\n${line(p, 'b')}`],
-  ])('NDJSON %s is accepted', async (name, createBody) => {
-    const project = `ndjson-${name.replaceAll(' ', '-')}`;
-    const { status, accepted, rejected } = await send(createBody(project), { headers: NDJSON });
-    expect([status, accepted, rejected]).toEqual([200, 2, 0]);
-    await expect.poll(() => idsOf(app, project)).toEqual(['a', 'b']);
-  });
+  type Body = [form: string, createBody: (a: string, b: string) => string, headers?: Record<string, string>];
+  const BODIES: Body[] = [
+    ['an array', (a, b) => `[${a},${b}]`],
+    ['a batch', (a, b) => `{"batch":[${a},${b}]}`],
+    ['a batch next to other fields', (a, b) => `{"sent_by":"x","batch":[${a},${b}]}`],
+    ['JSON after a byte order mark', (a, b) => `\ufeff[${a},${b}]`],
+    ['NDJSON with a last newline', (a, b) => `${a}\n${b}\n`, NDJSON],
+    ['NDJSON without a last newline', (a, b) => `${a}\n${b}`, NDJSON],
+    ['NDJSON with CRLF and blank lines', (a, b) => `\r\n${a}\r\n \r\n${b}\r\n\r\n`, NDJSON],
+    ['NDJSON after a byte order mark', (a, b) => `\ufeff${a}\n${b}`, NDJSON],
+  ];
+  test.each(BODIES)(
+    '%s is accepted, and queries return its records',
+    async (form, createBody, headers = {}) => {
+      const project = form.replaceAll(' ', '-');
+      const response = await send(createBody(line(project, 'a'), line(project, 'b')), { headers });
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(JSON.parse(response.text)).toEqual({ message: 'Logged!', accepted: 2, rejected: 0, errors: [] });
+      await expect.poll(() => idsOf(app, project)).toEqual(['a', 'b']);
+    },
+  );
 
   test('records of a batch without ids and timestamps keep their order in logs.all', async () => {
     const messages = Array.from({ length: 100 }, (_, index) => `line ${index}`);
@@ -129,44 +125,38 @@ describe('POST /api/logs: formats of the body', () => {
     await expect.poll(rows).toMatchObject([{ event_message: 'a\ufffd\ufffdb' }]);
   });
 
-  test.each([
-    [undefined],
-    ['application/json; charset=utf-8'],
-    ['APPLICATION/JSON'],
-    ['text/plain'],
-    ['application/octet-stream'],
-  ])('the Content-Type %s is read as JSON', async contentType => {
-    const bytes = new TextEncoder().encode(`[${line('types')}]`); // fetch adds no Content-Type to bytes
-    const response = await fetchResponse(`${app.internalUrl}/api/logs?source=edge`, {
-      method: 'POST',
-      body: bytes,
-      headers: { 'X-API-KEY': API_KEY, ...(contentType && { 'Content-Type': contentType }) },
-    });
-    expect(response.status).toBe(200);
-  });
-
-  test.each([
-    'application/x-www-form-urlencoded',
-    'text/html',
-    'application/msgpack',
-    'json',
-    '__proto__',
-    ' ',
-  ])('the Content-Type %s gets 415', async contentType => {
-    const { status, error } = await send(line('p'), { headers: { 'Content-Type': contentType } });
-    expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
-    expect(error.message).toMatch(/application\/x-ndjson/);
+  test('JSON is read from a body of any general Content-Type, and one object is a batch', async () => {
+    const types = [undefined, 'application/json; charset=utf-8', 'APPLICATION/JSON', 'text/plain'];
+    for (const type of [...types, 'application/octet-stream']) {
+      const bytes = new TextEncoder().encode(line('types', type)); // fetch adds no Content-Type to bytes
+      const response = await fetchResponse(`${app.internalUrl}/api/logs?source=edge`, {
+        method: 'POST',
+        body: bytes,
+        headers: { 'X-API-KEY': API_KEY, ...(type && { 'Content-Type': type }) },
+      });
+      expect(response.status, type).toBe(200);
+    }
+    await expect.poll(() => idsOf(app, 'types')).toHaveLength(5);
+    for (const type of [
+      'application/x-www-form-urlencoded',
+      'text/html',
+      'application/msgpack',
+      'json',
+      '__proto__',
+      ' ',
+    ]) {
+      const { status, error } = await send(line('p'), { headers: { 'Content-Type': type } });
+      expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
+      expect(error.message).toMatch(/application\/x-ndjson/);
+    }
   });
 });
 
 describe('POST /api/logs: Content-Encoding', () => {
-  const COMPRESSORS: [string, string, (body: string) => Buffer][] = [
+  const half = (body: string) => [body.slice(0, 9), body.slice(9)];
+  const COMPRESSORS: [name: string, coding: string, compress: (body: string) => Buffer][] = [
     ['gzip', 'gzip', zlib.gzipSync],
-    [
-      'gzip in two members',
-      'gzip',
-      body => Buffer.concat([zlib.gzipSync(body.slice(0, 9)), zlib.gzipSync(body.slice(9))]),
-    ],
+    ['gzip in two members', 'gzip', body => Buffer.concat(half(body).map(part => zlib.gzipSync(part)))],
     ['GZIP in capitals', 'GZIP', zlib.gzipSync],
     ['x-gzip', 'x-gzip', zlib.gzipSync],
     ['deflate in zlib format', 'deflate', zlib.deflateSync],
@@ -177,15 +167,17 @@ describe('POST /api/logs: Content-Encoding', () => {
     ['identity', 'identity', Buffer.from],
   ];
 
-  test.each(COMPRESSORS)('%s is decompressed', async (name, contentCoding, compress) => {
-    const project = `compressed-${name.replaceAll(/\W+/g, '-')}`;
-    const headers = { 'Content-Encoding': contentCoding };
-    expect(await send(compress(`[${line(project, 'a')}]`), { headers })).toMatchObject({
-      status: 200,
-      accepted: 1,
-    });
-    await expect.poll(() => idsOf(app, project)).toEqual(['a']);
-  });
+  test.each(COMPRESSORS)(
+    '%s is decompressed, and is a repeat of the same body',
+    async (name, coding, compress) => {
+      const project = `compressed-${name.replaceAll(/\W+/g, '-')}`;
+      const body = `[${line(project, 'a')}]`;
+      const headers = { 'Content-Encoding': coding };
+      expect(await send(compress(body), { headers })).toMatchObject({ status: 200, accepted: 1 });
+      expect(await send(body)).toMatchObject({ status: 200, accepted: 1 });
+      await expect.poll(() => idsOf(app, project)).toEqual(['a']);
+    },
+  );
 
   test('zstd is decompressed if Node supports it, and gets 415 otherwise', async () => {
     const compress = (zlib as { zstdCompressSync?: (body: string) => Buffer }).zstdCompressSync;
@@ -201,52 +193,33 @@ describe('POST /api/logs: Content-Encoding', () => {
     }
   });
 
-  test.each(['compress', 'gzip, gzip', 'gzip;q=1', 'snappy', 'constructor'])(
-    'the Content-Encoding %s gets 415',
-    async contentCoding => {
+  test('other codings get 415', async () => {
+    for (const coding of ['compress', 'gzip, gzip', 'gzip;q=1', 'snappy', 'constructor']) {
       const { status, error } = await send(zlib.gzipSync(line('p')), {
-        headers: { 'Content-Encoding': contentCoding },
+        headers: { 'Content-Encoding': coding },
       });
       expect([status, error.code]).toEqual([415, 'unsupported_media_type']);
-    },
-  );
-
-  const compressed = zlib.gzipSync(line('truncated').repeat(50));
-  test.each([
-    ['plain text as gzip', 'gzip', Buffer.from(line('p'))],
-    ['an empty body as gzip', 'gzip', Buffer.alloc(0)],
-    ['truncated gzip', 'gzip', compressed.subarray(0, -9)],
-    ['gzip with a wrong checksum', 'gzip', Buffer.concat([compressed.subarray(0, -8), Buffer.alloc(8)])],
-    ['gzip as deflate', 'deflate', compressed],
-    ['plain text as br', 'br', Buffer.from(line('p'))],
-    ['truncated br', 'br', zlib.brotliCompressSync(line('p').repeat(50)).subarray(0, -5)],
-    ['truncated deflate', 'deflate', zlib.deflateSync(line('p').repeat(50)).subarray(0, -9)],
-    [
-      'gzip with a zero byte between its members',
-      'gzip',
-      Buffer.concat([zlib.gzipSync(line('p')), Buffer.alloc(1), zlib.gzipSync(line('p'))]),
-    ],
-    [
-      'deflate in two streams',
-      'deflate',
-      Buffer.concat([zlib.deflateSync(line('p')), zlib.deflateSync(line('p'))]),
-    ],
-    [
-      'br and what follows its end',
-      'br',
-      Buffer.concat([zlib.brotliCompressSync(line('p')), Buffer.from(line('p'))]),
-    ],
-  ])('%s gets 400', async (_, contentCoding, body) => {
-    const { status, error } = await send(body, { headers: { 'Content-Encoding': contentCoding } });
-    expect([status, error.code]).toEqual([400, 'invalid_body']);
+    }
   });
 
-  test('the same body with different compression is stored once', async () => {
-    const body = line('recompressed', 'a');
-    await send(body);
-    await send(zlib.gzipSync(body), { headers: { 'Content-Encoding': 'gzip' } });
-    await send(zlib.brotliCompressSync(body), { headers: { 'Content-Encoding': 'br' } });
-    await expect.poll(() => idsOf(app, 'recompressed')).toEqual(['a']);
+  const text = line('p').repeat(50);
+  const gzip = zlib.gzipSync(text);
+  const BROKEN: [name: string, coding: string, ...parts: Uint8Array[]][] = [
+    ['plain text as gzip', 'gzip', Buffer.from(text)],
+    ['an empty body as gzip', 'gzip'],
+    ['truncated gzip', 'gzip', gzip.subarray(0, -9)],
+    ['gzip with a wrong checksum', 'gzip', gzip.subarray(0, -8), Buffer.alloc(8)],
+    ['gzip with a zero byte between its members', 'gzip', gzip, Buffer.alloc(1), gzip],
+    ['gzip as deflate', 'deflate', gzip],
+    ['truncated deflate', 'deflate', zlib.deflateSync(text).subarray(0, -9)],
+    ['deflate in two streams', 'deflate', zlib.deflateSync(line('p')), zlib.deflateSync(line('p'))],
+    ['plain text as br', 'br', Buffer.from(text)],
+    ['truncated br', 'br', zlib.brotliCompressSync(text).subarray(0, -5)],
+    ['br and what follows its end', 'br', zlib.brotliCompressSync(line('p')), Buffer.from(line('p'))],
+  ];
+  test.each(BROKEN)('%s gets 400', async (_, coding, ...parts) => {
+    const { status, error } = await send(Buffer.concat(parts), { headers: { 'Content-Encoding': coding } });
+    expect([status, error.code]).toEqual([400, 'invalid_body']);
   });
 });
 
@@ -261,14 +234,13 @@ describe('POST /api/logs: source name', () => {
     for (const kind of LOG_KINDS) await expect.poll(() => idsOf(app, project, kind)).toHaveLength(9);
     const { error } = await send(line('p'), { query: '' });
     for (const name of ACCEPTED_NAMES) expect(error.message).toContain(name);
-  });
-
-  test.each([
-    ['?source_name=edge&source=edge_logs', {}],
-    ['?source_name=edge&source_name=edge', {}],
-    ['?source_name=&source=edge', { 'X-Source': 'cloudflare.logs.prod' }],
-  ])('several names of the same kind are accepted: %s', async (query, headers) => {
-    expect((await send(line('agree'), { query, headers })).status).toBe(200);
+    const headers = { 'X-Source': 'cloudflare.logs.prod' }; // several names of the same kind
+    for (const query of [
+      '?source_name=edge&source=edge_logs',
+      '?source_name=edge&source_name=edge',
+      '?source_name=&source=edge',
+    ])
+      expect((await send(line('agree'), { query, headers })).status).toBe(200);
   });
 
   test.each([
@@ -290,10 +262,6 @@ describe('POST /api/logs: tokens', () => {
   const status = async (token: string, query?: string) =>
     (await send(line('tokens'), { token, ...(query && { query }) })).status;
 
-  test('a token with the scope ingest can send every kind', async () => {
-    for (const kind of LOG_KINDS) expect(await status(tokens.secrets.all, `?source_name=${kind}`)).toBe(200);
-  });
-
   test('a token with the scope of one kind can send that kind under all of its names, and gets 403 for any other name', async () => {
     for (const name of ['edge', 'edge_logs', 'cloudflare.logs.prod'])
       expect(await status(tokens.secrets.edge, `?source=${name}`)).toBe(200);
@@ -301,10 +269,28 @@ describe('POST /api/logs: tokens', () => {
       expect(await status(tokens.secrets.edge, query)).toBe(403);
   });
 
-  test('a token without the scope gets 403, and an invalid token gets 401', async () => {
-    expect(await status(tokens.secrets.reader)).toBe(403);
-    expect(await status('')).toBe(401);
-    expect(await status('dnd_wrong')).toBe(401);
+  // A request with several errors gets the response for the first of: path, method, starting, token, rate, scope, source, body.
+  test('path and method are checked first, then token, scope, source, Content-Type and Content-Encoding', async () => {
+    const ask = async (token: string, query: string, headers: Record<string, string>) =>
+      (await send('{broken', { token, query, headers })).status;
+    const { reader, all } = tokens.secrets;
+    const xml = { 'Content-Type': 'text/xml' };
+    for (const token of ['', 'dnd_wrong']) expect(await ask(token, '?source_name=nginx', xml)).toBe(401);
+    expect(await ask(reader, '?source_name=nginx', xml)).toBe(403);
+    expect(await ask(all, '?source_name=nginx', xml)).toBe(400);
+    expect(await ask(all, '?source_name=edge', xml)).toBe(415);
+    expect(await ask(all, '?source_name=edge', { 'Content-Encoding': 'lz4' })).toBe(415);
+    for (const kind of LOG_KINDS) expect(await status(all, `?source_name=${kind}`)).toBe(200);
+    const sendTo = (path: string, method: string, url = app.internalUrl) =>
+      fetchResponse(`${url}${path}`, { method, headers: { 'X-API-KEY': API_KEY } });
+    for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const { status: found, headers } = await sendTo('/api/logs?source_name=edge', method);
+      expect([found, headers.get('allow')]).toEqual([405, 'POST']);
+    }
+    for (const path of ['/api/endpoints', '/api/endpoints/query/logs.all?project=a', '/api/logs/'])
+      expect((await sendTo(path, 'GET')).status).toBe(404);
+    expect((await sendTo('/api/logs?source_name=edge', 'POST', app.url)).status).toBe(404);
+    expect((await sendTo('/metrics', 'GET', app.url)).status).toBe(404);
   });
 
   test('a token over its rate gets 429 with Retry-After', async () => {
@@ -332,77 +318,37 @@ describe('POST /api/logs: tokens', () => {
   });
 });
 
-describe('POST /api/logs: methods and paths', () => {
-  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
-    '%s gets 405 with Allow: POST',
-    async method => {
-      const { status, headers } = await fetchResponse(`${app.internalUrl}/api/logs?source_name=edge`, {
-        method,
-      });
-      expect([status, headers.get('allow')]).toEqual([405, 'POST']);
-    },
-  );
-
-  test('the public listener has no intake and no metrics', async () => {
-    const init = { method: 'POST', body: line('p'), headers: { 'X-API-KEY': API_KEY } };
-    expect((await fetchResponse(`${app.url}/api/logs?source_name=edge`, init)).status).toBe(404);
-    expect((await app.get('/metrics')).status).toBe(404);
+test('while the server is starting, a known path and method gets 503 with Retry-After, never 401', async () => {
+  const listener = await listen({
+    name: 'internal',
+    address: { host: '127.0.0.1', port: 0 },
+    tls: undefined,
+    corsOrigins: [],
+    authThrottle: new AuthThrottle(systemTimer),
+    clientAddressOf: () => '',
+    unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
+    observe: () => {},
+    routes: internalRoutes({
+      version: '0',
+      storeName: 'duckdb',
+      catalog: { endpoints: [], find: () => undefined },
+      serving: () => undefined,
+      state: () => 'starting',
+      isRecoverable: () => true,
+      metricsOpen: false,
+      renderMetrics: async () => '',
+    }),
   });
-
-  test('the internal listener has no endpoints', async () => {
-    const headers = { 'X-API-KEY': API_KEY };
-    for (const path of ['/api/endpoints', '/api/endpoints/query/logs.all?project=a', '/api/logs/'])
-      expect((await fetchResponse(`${app.internalUrl}${path}`, { headers })).status).toBe(404);
-  });
-});
-
-// A request with several errors gets the response for the first of: path, method, starting, token, rate, scope, source, body.
-describe('POST /api/logs: order of checks', () => {
-  const ask = async (token: string, query: string, headers: Record<string, string> = {}, body = '{broken') =>
-    (await send(body, { token, query, headers })).status;
-  const XML = { 'Content-Type': 'text/xml' };
-
-  test('the token is checked first, then scope, source, Content-Type, Content-Encoding and the body', async () => {
-    const { reader, all } = tokens.secrets;
-    expect(await ask('dnd_wrong', '?source_name=nginx', XML)).toBe(401);
-    expect(await ask(reader, '?source_name=nginx', XML)).toBe(403);
-    expect(await ask(all, '?source_name=nginx', XML)).toBe(400);
-    expect(await ask(all, '?source_name=edge', XML)).toBe(415);
-    expect(await ask(all, '?source_name=edge', { 'Content-Encoding': 'lz4' })).toBe(415);
-  });
-
-  test('while the server is starting, a known path and method gets 503 with Retry-After, never 401', async () => {
-    const listener = await listen({
-      name: 'internal',
-      address: { host: '127.0.0.1', port: 0 },
-      tls: undefined,
-      corsOrigins: [],
-      authThrottle: new AuthThrottle(systemTimer),
-      clientAddressOf: () => '',
-      unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
-      observe: () => {},
-      routes: internalRoutes({
-        version: '0',
-        storeName: 'duckdb',
-        catalog: { endpoints: [], find: () => undefined },
-        serving: () => undefined,
-        state: () => 'starting',
-        isRecoverable: () => true,
-        metricsOpen: false,
-        renderMetrics: async () => '',
-      }),
-    });
-    try {
-      const starting = await sendLogs(listener.url, '{broken', { token: 'dnd_wrong', query: '' });
-      expect([starting.status, starting.error.code]).toEqual([503, 'unavailable']);
-      expect(starting.headers.get('retry-after')).toMatch(/^\d+$/);
-      expect((await fetchResponse(`${listener.url}/metrics`, {})).status).toBe(503);
-      expect((await fetchResponse(`${listener.url}/api/logs`, {})).status).toBe(405);
-      expect((await fetchResponse(`${listener.url}/nowhere`, {})).status).toBe(404);
-    } finally {
-      await listener.close();
-    }
-  });
+  try {
+    const starting = await sendLogs(listener.url, '{broken', { token: 'dnd_wrong', query: '' });
+    expect([starting.status, starting.error.code]).toEqual([503, 'unavailable']);
+    expect(starting.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect((await fetchResponse(`${listener.url}/metrics`, {})).status).toBe(503);
+    expect((await fetchResponse(`${listener.url}/api/logs`, {})).status).toBe(405);
+    expect((await fetchResponse(`${listener.url}/nowhere`, {})).status).toBe(404);
+  } finally {
+    await listener.close();
+  }
 });
 
 test('acknowledged records are visible to queries within 2 seconds', async () => {

@@ -124,7 +124,14 @@ describe.each(ENCODINGS)('POST /v1/logs as %s', (encoding, encode, mediaType) =>
     expect(responseText).toContain('"__proto__":"data"');
   });
 
-  test('records of an unknown source and without a project are rejected, and the others are stored', async () => {
+  test('records of an unknown source and without a project are rejected with a 200, and the others are stored', async () => {
+    for (const empty of [{}, { resourceLogs: [] }, otlpRequest({ 'service.name': 'nobody' }, [])])
+      expect(await send(encode(empty))).toMatchObject({ status: 200, message: {} });
+    const errorMessage = expect.stringContaining('has no service.name');
+    expect(await send(encode(otlpRequest({}, [record('a'), record('b')])))).toMatchObject({
+      status: 200,
+      message: { partialSuccess: { rejectedLogRecords: '2', errorMessage } },
+    });
     const project = `partial-${encoding}`;
     const resources = [
       otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, [record('a'), record('b')]),
@@ -144,24 +151,6 @@ describe.each(ENCODINGS)('POST /v1/logs as %s', (encoding, encode, mediaType) =>
     const quarantine = () => readFileSync(join(app.dataDirectory, 'quarantine.ndjson'), 'utf8');
     await expect.poll(quarantine).toContain(`"source":"checkout","code":"unknown_source"`);
     expect(quarantine()).toContain(`"record":{"project":"${project}","event_message":"c"`);
-  });
-
-  test('a request without records gets an empty response', async () => {
-    for (const request of [{}, { resourceLogs: [] }, otlpRequest({ 'service.name': 'nobody' }, [])]) {
-      const { status, message } = await send(encode(request));
-      expect([status, message]).toEqual([200, {}]);
-    }
-  });
-
-  test('all records rejected is still a 200', async () => {
-    const { status, message } = await send(encode(otlpRequest({}, [record('a'), record('b')])));
-    expect(status).toBe(200);
-    expect(message).toMatchObject({
-      partialSuccess: {
-        rejectedLogRecords: '2',
-        errorMessage: expect.stringContaining('has no service.name'),
-      },
-    });
   });
 
   test.each([
@@ -222,19 +211,6 @@ describe('source and project', () => {
     expect((await send(request('conflict'), { query, token: tokens.secrets.edge })).status).toBe(403);
   });
 
-  test('an unknown source_name rejects the records', async () => {
-    const { status, message } = await send(request('nowhere'), { query: '?source_name=nope' });
-    expect([status, message]).toEqual([
-      200,
-      {
-        partialSuccess: {
-          rejectedLogRecords: '1',
-          errorMessage: expect.stringContaining('"nope" is unknown'),
-        },
-      },
-    ]);
-  });
-
   test.each([
     ['service.namespace', { 'service.namespace': 'ns-1', project: 'x' }, { project: 'y' }, 'ns-1'],
     ['attribute project', { project: 'x' }, { project: 'p-1', project_ref: 'y' }, 'p-1'],
@@ -260,31 +236,32 @@ describe('source and project', () => {
     await expect.poll(stats).toMatchObject([{ count: 1, error_count: 1, max_execution_time: 12.5 }]);
   });
 
-  test('a token with ingest:edge sends records of kind edge only', async () => {
-    const token = tokens.secrets.edge;
-    const edge = otlpRequest({ 'service.name': 'edge', 'service.namespace': 'scoped' }, [record('a')]);
-    const other = request('scoped');
-    const both = { resourceLogs: [...edge.resourceLogs, ...other.resourceLogs] };
-    const { status, message } = await send(both, { token });
-    expect(status).toBe(200);
-    expect(message).toMatchObject({
-      partialSuccess: { rejectedLogRecords: '1', errorMessage: expect.stringContaining('kind storage') },
+  test('records of an unknown source, or of a kind or project that the token does not include, are rejected', async () => {
+    const requestOf = (kinds: string[], projects: string[]) => ({
+      resourceLogs: kinds.flatMap(kind =>
+        projects.flatMap(
+          project =>
+            otlpRequest({ 'service.name': kind, 'service.namespace': project }, [record(project)])
+              .resourceLogs,
+        ),
+      ),
     });
-    expect((await send(both, { token, query: '?source_name=storage' })).status).toBe(403);
-    expect((await send(both, { token, query: '?source_name=nope' })).status).toBe(403);
-    await expect.poll(() => countOf('scoped')).toBe(1);
-    expect(await countOf('scoped', 'storage')).toBe(0);
-  });
-
-  test('a pinned token sends records of its projects only', async () => {
-    const projects = ['mine', 'other'].map(project =>
-      otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, [record(project)]),
-    );
-    const both = { resourceLogs: projects.flatMap(({ resourceLogs }) => resourceLogs) };
-    const { message } = await send(both, { token: tokens.secrets.pinned });
-    expect(message).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } });
-    await expect.poll(() => countOf('mine')).toBe(1);
-    expect(await countOf('other')).toBe(0);
+    const expectOneRejected = async (body: OtlpObject, options: OtlpOptions, words: string) =>
+      expect(await send(body, options)).toMatchObject({
+        status: 200,
+        message: {
+          partialSuccess: { rejectedLogRecords: '1', errorMessage: expect.stringContaining(words) },
+        },
+      });
+    const { edge, pinned } = tokens.secrets;
+    const twoKinds = requestOf(['edge', 'storage'], ['scoped']);
+    await expectOneRejected(twoKinds, { token: edge }, 'kind storage');
+    for (const query of ['?source_name=storage', '?source_name=nope'])
+      expect((await send(twoKinds, { token: edge, query })).status).toBe(403);
+    await expectOneRejected(requestOf(['edge'], ['mine', 'other']), { token: pinned }, 'project');
+    await expectOneRejected(request('nowhere'), { query: '?source_name=nope' }, '"nope" is unknown');
+    await expect.poll(async () => [await countOf('scoped'), await countOf('mine')]).toEqual([1, 1]);
+    expect([await countOf('scoped', 'storage'), await countOf('other')]).toEqual([0, 0]);
   });
 
   test('the time falls back to the observed time, then to the time of arrival', async () => {
@@ -381,36 +358,35 @@ describe('malformed requests store nothing', () => {
     expect(await countOf('bad')).toBe(0);
   });
 
-  test.each([
-    ['a varint in place of a message', [0x08, 0x01]],
-    ['a wire type that does not exist', [0x0f]],
-    ['a group', [0x0b, 0x0c]],
-    ['the field number 0', [0x00, 0x00]],
-    ['an integer of 11 bytes', [0x10, ...Array(10).fill(0xff), 0x01]],
-    ['a length of 2^63', [0x0a, ...Array(8).fill(0xff), 0x7f]],
-    ['random text', [...Buffer.from('hello, this is not protobuf')]],
-  ])('a protobuf body with %s gets 400', async (_, bytes) => {
-    expect((await send(Buffer.from(bytes))).status).toBe(400);
+  test('a body that is not an OTLP message gets 400', async () => {
+    const protobuf = {
+      'a varint in place of a message': [0x08, 0x01],
+      'a wire type that does not exist': [0x0f],
+      'a group': [0x0b, 0x0c],
+      'the field number 0': [0x00, 0x00],
+      'an integer of 11 bytes': [0x10, ...Array(10).fill(0xff), 0x01],
+      'a length of 2^63': [0x0a, ...Array(8).fill(0xff), 0x7f],
+      'random text': [...Buffer.from('hello, this is not protobuf')],
+    };
+    for (const [name, bytes] of Object.entries(protobuf))
+      expect((await send(Buffer.from(bytes))).status, name).toBe(400);
+    const records = ['"a"', '{"timeUnixNano":"now"}', '{"traceId":"xyz"}', '{"body":{"stringValue":1}}'];
+    const bodies = records.map(json => `{"resourceLogs":[{"scopeLogs":[{"logRecords":[${json}]}]}]}`);
+    for (const body of ['{', '', '[]', '{"resourceLogs":{}}', ...bodies]) {
+      const { status, headers, message } = await send(body);
+      expect([status, headers.get('content-type'), message['code']]).toEqual([400, 'application/json', 3]);
+    }
   });
 
-  test.each([
-    ['no JSON', '{'],
-    ['an empty body', ''],
-    ['an array', '[]'],
-    ['an object in place of an array', '{"resourceLogs":{}}'],
-    ['a record that is a string', '{"resourceLogs":[{"scopeLogs":[{"logRecords":["a"]}]}]}'],
-    ['a time in words', '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"now"}]}]}]}'],
-    [
-      'a trace id that is not hexadecimal',
-      '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"xyz"}]}]}]}',
-    ],
-    [
-      'a string value that is a number',
-      '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":1}}]}]}]}',
-    ],
-  ])('a JSON body with %s gets 400', async (_, body) => {
-    const { status, headers, message } = await send(body);
-    expect([status, headers.get('content-type'), message['code']]).toEqual([400, 'application/json', 3]);
+  test('every other error is a Status too', async () => {
+    for (const headers of [{ 'Content-Type': 'application/grpc' }, { 'Content-Encoding': 'lz4' }])
+      expect((await send(valid, { headers })).status).toBe(415);
+    const tooLarge = gzipSync(Buffer.alloc(16 * 1024 * 1024 + 1));
+    const { status, message } = await send(tooLarge, { headers: { 'Content-Encoding': 'gzip' } });
+    expect([status, message['code']]).toEqual([413, 3]);
+    const response = await fetch(`${app.internalUrl}/v1/logs`, { headers: { 'X-API-KEY': API_KEY } });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
+    expect(await response.json()).toEqual({ code: 3, message: 'method GET is not allowed; allowed: POST' });
   });
 
   test('unknown fields are ignored', async () => {
@@ -427,24 +403,5 @@ describe('malformed requests store nothing', () => {
     expect((await send(json)).message).toEqual({});
     expect((await send(Buffer.concat([protobuf, unknownField]))).message).toEqual({});
     await expect.poll(() => countOf('unknown-fields')).toBe(2);
-  });
-
-  test.each([
-    ['a Content-Type', { 'Content-Type': 'application/grpc' }],
-    ['a Content-Encoding', { 'Content-Encoding': 'lz4' }],
-  ])('%s that is not supported gets 415', async (_, headers) => {
-    expect((await send(valid, { headers })).status).toBe(415);
-  });
-
-  test('a body over 16 MiB after decompression gets 413', async () => {
-    const body = gzipSync(Buffer.alloc(16 * 1024 * 1024 + 1));
-    const { status, message } = await send(body, { headers: { 'Content-Encoding': 'gzip' } });
-    expect([status, message['code']]).toEqual([413, 3]);
-  });
-
-  test('GET gets 405 with a Status', async () => {
-    const response = await fetch(`${app.internalUrl}/v1/logs`, { headers: { 'X-API-KEY': API_KEY } });
-    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
-    expect(await response.json()).toEqual({ code: 3, message: 'method GET is not allowed; allowed: POST' });
   });
 });

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { readTlsPair } from '../../src/http/tls.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
 import { createSelfSigned, type SelfSigned } from '../support/self-signed.ts';
@@ -157,22 +159,11 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
 });
 
 describe('--tls-cert and --tls-key', () => {
-  const serve = (cert: string | undefined, key: string | undefined) =>
-    runDendro(
-      [
-        'serve',
-        ...['--data', join(directory, 'data'), '--port', '0', '--internal-port', '0'],
-        ...(cert === undefined ? [] : ['--tls-cert', cert]),
-        ...(key === undefined ? [] : ['--tls-key', key]),
-      ],
-      { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
-    );
+  const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 
   test('dendro serve uses the files of the flags', async () => {
-    const server = await startServer(
-      ['--data', join(directory, 'data'), '--tls-cert', files.cert, '--tls-key', files.key],
-      { env: { DENDRO_API_KEY: PROCESS_API_KEY } },
-    );
+    const flags = ['--data', join(directory, 'data'), '--tls-cert', files.cert, '--tls-key', files.key];
+    const server = await startServer(flags, { env });
     try {
       expect(server.url).toMatch(/^https:/);
       expect((await getTrusting(pair.cert, `${server.url}/api/endpoints`, PROCESS_API_KEY)).status).toBe(200);
@@ -181,56 +172,32 @@ describe('--tls-cert and --tls-key', () => {
     }
   });
 
-  test.each<[string, () => [string | undefined, string | undefined], number, string]>([
-    [
-      'a certificate without a key',
-      () => [files.cert, undefined],
-      2,
-      '--tls-cert and --tls-key must be given together',
-    ],
-    [
-      'a key without a certificate',
-      () => [undefined, files.key],
-      2,
-      '--tls-cert and --tls-key must be given together',
-    ],
-    [
-      'a missing certificate file',
-      () => [join(directory, 'none.pem'), files.key],
-      1,
-      'none.pem cannot be read',
-    ],
-    ['a missing key file', () => [files.cert, join(directory, 'none.pem')], 1, 'none.pem cannot be read'],
-    ['a directory as certificate', () => [directory, files.key], 1, 'cannot be read'],
-    [
-      'a certificate file without PEM',
-      () => [file('a.pem', 'hello'), files.key],
-      1,
-      'a.pem is not a PEM certificate',
-    ],
-    ['an empty certificate', () => [file('b.pem', ''), files.key], 1, 'b.pem is not a PEM certificate'],
-    [
-      'a key file without PEM',
-      () => [files.cert, file('c.pem', 'hello')],
-      1,
-      'c.pem is not an unencrypted PEM private key',
-    ],
-    ['an empty key', () => [files.cert, file('d.pem', '')], 1, 'd.pem is not an unencrypted PEM private key'],
-    [
-      'the key of another certificate',
-      () => [files.cert, file('e.pem', other.key)],
-      1,
-      'e.pem is not the private key of the certificate',
-    ],
-    ['certificate and key swapped', () => [files.key, files.cert], 1, 'key.pem is not a PEM certificate'],
-  ])('%s prints one line that names the problem', async (_, arrange, code, words) => {
-    const outcome = await serve(...arrange());
-    expect(outcome.code).toBe(code);
-    const lines = outcome.stderr.split('\n').filter(line => line.startsWith('dendro: '));
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain(words);
-    expect(outcome.stderr).not.toMatch(/^\s+at /m);
-    expect(outcome.stderr).not.toContain('BEGIN');
-    if (code === 2) expect(onlyLine(outcome)).toContain(words);
+  test('dendro serve with a bad file prints one line without the key, and exits with 1', async () => {
+    const flags = ['--data', join(directory, 'data'), '--tls-cert', files.cert];
+    const outcome = await runDendro(['serve', ...flags, '--tls-key', file('e.pem', other.key)], { env });
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('e.pem is not the private key of the certificate');
   });
+
+  const BAD_PAIRS: [cert: string | undefined, key: string | undefined, message: RegExp][] = [
+    ['none.pem', undefined, /none.pem cannot be read/],
+    [undefined, 'none.pem', /none.pem cannot be read/],
+    ['.', undefined, /cannot be read/],
+    ['text.pem', undefined, /text.pem is not a PEM certificate/],
+    ['empty.pem', undefined, /empty.pem is not a PEM certificate/],
+    [undefined, 'text.pem', /text.pem is not an unencrypted PEM private key/],
+    [undefined, 'empty.pem', /empty.pem is not an unencrypted PEM private key/],
+    ['key.pem', 'cert.pem', /key.pem is not a PEM certificate/],
+  ];
+  test.each(BAD_PAIRS)(
+    '%s and %s: the error names the file',
+    (cert = 'cert.pem', key = 'key.pem', message) => {
+      file('text.pem', 'hello');
+      file('empty.pem', '');
+      const read = () => readTlsPair({ cert: join(directory, cert), key: join(directory, key) });
+      expect(read).toThrow(OperatorError);
+      expect(read).toThrow(message);
+      expect(read).not.toThrow(/BEGIN/);
+    },
+  );
 });

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { writeFileDurably } from '../../src/system/files.ts';
@@ -32,16 +33,19 @@ describe('the token of a request', () => {
     expect(await statusWith({ 'x-api-key': tokens.secrets.dashboard })).toBe(200);
   });
 
-  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is read from Authorization: %s', async scheme => {
-    expect(await statusWith({ Authorization: `${scheme} ${tokens.secrets.dashboard}` })).toBe(200);
-  });
+  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR', 'Bearer  '])(
+    'is read from Authorization: %s',
+    async scheme => {
+      expect(await statusWith({ Authorization: `${scheme} ${tokens.secrets.dashboard}` })).toBe(200);
+    },
+  );
 
-  test('may follow several spaces after Bearer', async () => {
-    expect(await statusWith({ Authorization: `Bearer   ${API_KEY}` })).toBe(200);
-  });
-
-  test.each(['Basic', 'Token', 'BearerX', ''])('is not read from the scheme %j', async scheme => {
-    expect(await statusWith({ Authorization: `${scheme} ${API_KEY}`.trim() })).toBe(401);
+  test('is not read from another scheme, or a cookie', async () => {
+    for (const scheme of ['Basic', 'Token', 'BearerX', ''])
+      expect(await statusWith({ Authorization: `${scheme} ${API_KEY}`.trim() })).toBe(401);
+    const basic = Buffer.from(`${API_KEY}:${API_KEY}`).toString('base64');
+    expect(await statusWith({ Authorization: `Basic ${basic}` })).toBe(401);
+    expect(await statusWith({ Cookie: `X-API-KEY=${API_KEY}` })).toBe(401);
   });
 
   test('an empty X-API-KEY counts as absent, so Bearer is read', async () => {
@@ -56,9 +60,11 @@ describe('the token of a request', () => {
     expect(await statusWith({ Authorization: 'Bearer ' })).toBe(401);
   });
 
-  test('X-API-KEY is used if both headers are present', async () => {
+  test('X-API-KEY is used if both headers are present, and is wrong if it is sent twice', async () => {
     expect(await statusWith({ 'X-API-KEY': API_KEY, Authorization: 'Bearer wrong' })).toBe(200);
     expect(await statusWith({ 'X-API-KEY': 'wrong', Authorization: `Bearer ${API_KEY}` })).toBe(401);
+    const twice = `GET ${CALL} HTTP/1.1\r\nHost: a\r\n${`X-API-KEY: ${API_KEY}\r\n`.repeat(2)}\r\n`;
+    expect((await sendRaw(app.url, twice)).status).toBe(401);
   });
 
   test.each(['x-api-key', 'X-API-KEY', 'api_key', 'apikey', 'token', 'access_token', 'authorization'])(
@@ -69,12 +75,6 @@ describe('the token of a request', () => {
     },
   );
 
-  test('is not read from a cookie or from basic authentication', async () => {
-    expect(await statusWith({ Cookie: `X-API-KEY=${API_KEY}` })).toBe(401);
-    const basic = Buffer.from(`${API_KEY}:${API_KEY}`).toString('base64');
-    expect(await statusWith({ Authorization: `Basic ${basic}` })).toBe(401);
-  });
-
   test.each([
     ['one more character', `${API_KEY}x`],
     ['one character less', API_KEY.slice(0, -1)],
@@ -84,25 +84,16 @@ describe('the token of a request', () => {
     ['a very long token', 'x'.repeat(8000)],
     ['characters outside ASCII', 'd\u00e9j\u00e0-vu-token-with-accents'],
     ['a property name of objects', '__proto__'],
+    ['the hash of the token', createHash('sha256').update(API_KEY).digest('hex')],
   ])('a wrong token is 401: %s', async (_, secret) => {
     expect(await statusWith({ 'X-API-KEY': secret })).toBe(401);
-  });
-
-  test('a token sent twice in one request is 401', async () => {
-    const twice = `GET ${CALL} HTTP/1.1\r\nHost: a\r\nX-API-KEY: ${API_KEY}\r\nX-API-KEY: ${API_KEY}\r\n\r\n`;
-    expect((await sendRaw(app.url, twice)).status).toBe(401);
-  });
-
-  test('the hash of a token is not accepted as a token', async () => {
-    const { createHash } = await import('node:crypto');
-    const hash = createHash('sha256').update(API_KEY).digest('hex');
-    expect(await statusWith({ 'X-API-KEY': hash })).toBe(401);
   });
 
   test('no token and a wrong token have different messages, and both have WWW-Authenticate', async () => {
     const none = await app.get(CALL, { headers: {} });
     const wrong = await app.get(CALL, { headers: { 'X-API-KEY': 'wrong' } });
     expect(none.error.message).not.toBe(wrong.error.message);
+    expect(none.error.message).toContain('X-API-KEY');
     for (const { headers, error } of [none, wrong]) {
       expect(headers.get('www-authenticate')).toBe('Bearer');
       expect(error.code).toBe('unauthorized');

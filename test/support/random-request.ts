@@ -10,8 +10,7 @@ export interface RandomRequest {
   readonly target: string;
   readonly headers: readonly Header[];
   readonly body: string;
-  /** Whether the token is valid. */
-  readonly isTrusted: boolean;
+  readonly access: Access;
 }
 
 /** Serializes a request, one byte per character. */
@@ -26,7 +25,7 @@ const words = (text: string) => text.split(' ');
 
 const NAMES = words(
   'logs.all usage.api-counts functions.invocation-stats 36d4086c-7022-4186-9a0f-e33ec7d730da ' +
-    '0FBECA51-CAAA-4F7D-83F0-8110AA708839 logs%2eall no.such %zz %',
+    '0FBECA51-CAAA-4F7D-83F0-8110AA708839 logs%2eall logs.all%00 logs.all:x no.such %zz % ..',
 );
 const name = fc.constantFrom(...NAMES);
 
@@ -44,7 +43,7 @@ const path = fc.oneof(
 /** Plausible parameters, so that some requests return rows. */
 const likelyQuery = fc
   .record({
-    project: fc.oneof(fc.constantFrom('alpha', 'alpha|beta', '.*'), expression),
+    project: fc.oneof(fc.constant('alpha'), fc.constantFrom('alpha', 'beta', 'alpha|beta', '.*'), expression),
     project_tier: fc.constantFrom('FREE', 'PRO', 'x'),
     iso_timestamp_start: fc.oneof(
       { weight: 3, arbitrary: fc.constant('') },
@@ -57,11 +56,14 @@ const likelyQuery = fc
 
 const PARAMETERS = words(
   'project project project interval interval function_id project_tier iso_timestamp_start iso_timestamp_end format ' +
-    'sql now __proto__ constructor',
+    'sql now __proto__ constructor X-API-KEY token',
 );
 
 const anyQuery = fc
-  .array(fc.record({ key: fc.constantFrom(...PARAMETERS, ''), text: value }), { maxLength: 6 })
+  .array(
+    fc.record({ key: fc.constantFrom(...PARAMETERS, ''), text: fc.oneof(value, fc.constant(API_KEY)) }),
+    { maxLength: 6 },
+  )
   .map(pairs => {
     const parameters = new URLSearchParams();
     for (const { key, text } of pairs) parameters.append(key, text);
@@ -77,40 +79,83 @@ const header = fc.oneof(
   headerOf('Accept', fc.constantFrom('text/csv', '*/*', 'text/*;q=0.5, */*;q=0.1', 'image/png', ';q=1,,')),
   headerOf('Accept', headerText),
   headerOf('Content-Type', fc.constantFrom('application/json; charset=utf-8', 'text/plain', '')),
-  headerOf(
-    'Range If-None-Match Cache-Control Origin X-Forwarded-For Accept-Encoding Upgrade Cookie',
-    headerText,
-  ),
+  headerOf('Cache-Control If-None-Match', fc.constantFrom('no-cache', '*', '"x"')),
+  // No Accept-Encoding, because the test searches the bodies for rows.
+  headerOf('Range If-None-Match Cache-Control Origin X-Forwarded-For Upgrade Cookie', headerText),
 );
 
+/** What the token of a request allows. Undefined: the request must get no rows. */
+type Access = 'all' | 'pinned' | undefined;
+
 interface Credentials {
-  readonly isTrusted: boolean;
+  readonly access: Access;
   readonly headers: readonly Header[];
 }
 
-const goodCredentials = fc.constantFrom<Credentials>(
-  { isTrusted: true, headers: [['X-API-KEY', API_KEY]] },
-  { isTrusted: true, headers: [['Authorization', `bearer ${API_KEY}`]] },
-);
+/** Secrets that may see rows: of all projects or of one. `rejected` are valid secrets that may not. */
+export interface Secrets {
+  readonly all: readonly string[];
+  readonly pinned: readonly string[];
+  readonly rejected: readonly string[];
+}
 
+/** Sends the secret in one of the ways that a client may use. */
+const inEither = (secret: fc.Arbitrary<string>, access: Access): fc.Arbitrary<Credentials> =>
+  secret.chain(text =>
+    fc.constantFrom<Credentials>(
+      { access, headers: [['X-API-KEY', text]] },
+      { access, headers: [['x-api-key', text]] },
+      { access, headers: [['Authorization', `Bearer ${text}`]] },
+      {
+        access,
+        headers: [
+          ['X-API-KEY', ''],
+          ['Authorization', `bearer ${text}`],
+        ],
+      },
+    ),
+  );
+
+const WRONG_SECRETS = [
+  '',
+  ' ',
+  `${API_KEY}x`,
+  API_KEY.slice(1),
+  `${API_KEY} x`,
+  `${API_KEY},${API_KEY}`,
+].concat(['Bearer', `Bearer ${API_KEY}`, 'dnd_', '__proto__']);
 const wrongSecret = fc
-  .oneof(fc.constantFrom('', API_KEY.slice(1), `${API_KEY} x`, `${API_KEY},${API_KEY}`, 'Bearer'), headerText)
+  .oneof(
+    fc.constantFrom(...WRONG_SECRETS),
+    headerText,
+    headerText.map(text => `dnd_${text}`),
+  )
   .filter(secret => secret.trim() !== API_KEY);
 
-const wrongCredentials = wrongSecret.chain(secret =>
-  fc.constantFrom<Credentials>(
-    { isTrusted: false, headers: [['X-API-KEY', secret]] },
-    { isTrusted: false, headers: [['Authorization', `Bearer ${secret}`]] },
+const MISPLACED_HEADERS: Header[][] = [
+  [],
+  [
+    ['X-API-KEY', 'wrong'],
+    ['Authorization', `Bearer ${API_KEY}`],
+  ],
+  [
+    ['X-API-KEY', API_KEY],
+    ['X-API-KEY', API_KEY],
+  ],
+  [['Authorization', `Basic ${API_KEY}`]],
+  [['Cookie', `X-API-KEY=${API_KEY}`]],
+];
+
+const credentialsOf = ({ all, pinned, rejected }: Secrets): fc.Arbitrary<Credentials> =>
+  fc.oneof(
+    { weight: 3, arbitrary: inEither(fc.constantFrom(...all), 'all') },
+    { weight: 2, arbitrary: inEither(fc.constantFrom(...pinned), 'pinned') },
+    { weight: 1, arbitrary: inEither(fc.oneof(fc.constantFrom(...rejected), wrongSecret), undefined) },
     {
-      isTrusted: false,
-      headers: [
-        ['X-API-KEY', 'wrong'],
-        ['Authorization', `Bearer ${API_KEY}`],
-      ],
+      weight: 1,
+      arbitrary: fc.constantFrom(...MISPLACED_HEADERS).map(headers => ({ access: undefined, headers })),
     },
-    { isTrusted: false, headers: [] },
-  ),
-);
+  );
 
 const body = fc.oneof(
   { weight: 4, arbitrary: fc.constant('') },
@@ -118,24 +163,22 @@ const body = fc.oneof(
   { weight: 1, arbitrary: headerText },
 );
 
-export const randomRequest: fc.Arbitrary<RandomRequest> = fc
-  .record({
-    method: fc.constantFrom(
-      ...words('GET GET GET GET GET GET HEAD POST PUT DELETE OPTIONS PATCH TRACE PURGE'),
-    ),
-    path,
-    query,
-    credentials: fc.oneof(
-      { weight: 3, arbitrary: goodCredentials },
-      { weight: 1, arbitrary: wrongCredentials },
-    ),
-    headers: fc.array(header, { maxLength: 3 }),
-    body,
-  })
-  .map(({ method, path: place, query: search, credentials, headers, body: content }) => ({
-    method,
-    target: `${place}?${search}`,
-    headers: [...credentials.headers, ...headers],
-    body: content,
-    isTrusted: credentials.isTrusted,
-  }));
+export const randomRequest = (secrets: Secrets): fc.Arbitrary<RandomRequest> =>
+  fc
+    .record({
+      method: fc.constantFrom(
+        ...words('GET GET GET GET GET GET HEAD POST PUT DELETE OPTIONS PATCH TRACE PURGE'),
+      ),
+      path,
+      query,
+      credentials: credentialsOf(secrets),
+      headers: fc.array(header, { maxLength: 3 }),
+      body,
+    })
+    .map(({ method, path: place, query: search, credentials, headers, body: content }) => ({
+      method,
+      target: `${place}?${search}`,
+      headers: [...credentials.headers, ...headers],
+      body: content,
+      access: credentials.access,
+    }));
