@@ -4,7 +4,7 @@
 import { endpointIdOf } from './cache/cache-key.ts';
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
-import type { Address, AppConfig, ServeConfig } from './config.ts';
+import type { Address, AppConfig, ListenerName, ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
 import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
@@ -72,37 +72,30 @@ export interface StartOptions {
 }
 
 /** What every step of the startup needs. */
-interface Context<Config extends AppConfig = AppConfig> {
-  readonly config: Config;
-  readonly clock: Clock;
-  readonly timer: Timer;
-  readonly idempotencyTimer: Pick<Timer, 'now'>;
-  readonly bodyParser: BodyParser;
-  readonly metrics: Metrics;
-  readonly state: ServerState;
-  readonly observe: Observe;
-  readonly catalog: LiveCatalog;
-  readonly closers: Closers;
-  readonly unsentResponses: UnsentResponses;
-  readonly connectionLimit: ConnectionLimit;
-}
+type Context<Config extends AppConfig = AppConfig> = ReturnType<typeof createContext<Config>>;
 
 /** Listens from the first steps on. Until all steps are done, requests that need the store or a token get 503. */
 export async function startApp(config: ServeConfig, log: Observe, options: StartOptions = {}): Promise<App> {
   const context = createContext(config, log, options);
-  const { clock, state, catalog } = context;
+  const { clock, timer, state, catalog, observe, closers } = context;
   const close = () => closeAll(context);
   try {
     const urls = await openListeners(context);
     const { store, quarantine } = await openData(context);
     context.connectionLimit.reserved = () => countParts(store);
-    const preflight = await startPreflight(context, store);
+    const preflight = new Preflight(catalog, store, timer, observe);
+    closers.add('jobs', () => preflight.close());
+    await preflight.start();
     const intake = await openIntake(context, store, quarantine);
     if (config.environmentKeys.length === 0)
       await createFirstToken(config.tokensFile, clock, options.showFirstToken ?? (() => {}));
     const auth = openTokens(context);
     const cache = startCache(context);
-    startBackgroundJobs(context, store);
+    const { retentionDays, maxDiskBytes } = config;
+    const limits = { dataDirectory: config.store.dataDirectory, retentionDays, maxDiskBytes };
+    const maintenance = new Maintenance(store, limits, clock, timer, observe);
+    maintenance.start();
+    closers.add('jobs', () => maintenance.close());
     const erasure = await openErasure(context, { store, intake, quarantine }, () => cache?.clear());
     const cacheHits = new CacheHits();
     startCatalog(context, { store, cacheHits, cache });
@@ -163,7 +156,7 @@ function createContext<Config extends AppConfig>(
     bodyParser = new BodyParserPool(1),
     idempotencyTimer = timer,
   }: StartOptions,
-): Context<Config> {
+) {
   const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
   const state = new ServerState();
   const observe = createObserve(metrics, state, log);
@@ -385,27 +378,27 @@ function isOneListener({ publicAddress, internalAddress }: ServeConfig): boolean
 }
 
 async function openListeners(context: Context<ServeConfig>): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
-  const { publicAddress, internalAddress, metricsOpen } = context.config;
-  const dependencies = routeDependencies(context, metricsOpen);
-  const routes = { public: publicRoutes(dependencies), internal: internalRoutes(dependencies) };
-  const throttle = {
-    authThrottle: new AuthThrottle(context.timer),
-    clientAddressOf: clientAddressReader(context.config.trustedProxies),
+  const { config, timer, observe, closers, unsentResponses, connectionLimit } = context;
+  const { publicAddress, internalAddress, corsOrigins, tls, accessLog: hasAccessLog } = config;
+  const dependencies = routeDependencies(context, config.metricsOpen);
+  const [forPublic, forInternal] = [publicRoutes(dependencies), internalRoutes(dependencies)];
+  const authThrottle = new AuthThrottle(timer);
+  const clientAddressOf = clientAddressReader(config.trustedProxies);
+  const shared = { authThrottle, clientAddressOf, unsentResponses, connectionLimit, observe, hasAccessLog };
+  const open = async (name: ListenerName, address: Address, routes: ListenerOptions['routes']) => {
+    // The internal listener is for machines in the platform's own network, not for browsers.
+    const forBrowsers = name === 'public' ? { corsOrigins, tls } : { corsOrigins: [], tls: undefined };
+    const listener = await listen({ name, address, routes, ...shared, ...forBrowsers });
+    closers.add('listeners', () => listener.close());
+    return listener.url;
   };
-  if (isOneListener(context.config)) {
-    const url = await openListener(context, {
-      name: 'public',
-      address: publicAddress,
-      routes: [...routes.public, ...routes.internal],
-      ...throttle,
-    });
+  if (isOneListener(config)) {
+    const url = await open('public', publicAddress, [...forPublic, ...forInternal]);
     return { publicUrl: url, internalUrl: url };
   }
-  const open = (name: 'public' | 'internal', address: Address) =>
-    openListener(context, { name, address, routes: routes[name], ...throttle });
   return {
-    publicUrl: await open('public', publicAddress),
-    internalUrl: await open('internal', internalAddress),
+    publicUrl: await open('public', publicAddress, forPublic),
+    internalUrl: await open('internal', internalAddress, forInternal),
   };
 }
 
@@ -429,34 +422,6 @@ export async function findListenerProblems(config: ServeConfig): Promise<unknown
       problems.push(error);
     }
   return problems;
-}
-
-/** The internal listener is for machines in the platform's own network, not for browsers. */
-const INTERNAL_LISTENER = { corsOrigins: [], tls: undefined };
-
-async function openListener(
-  { config, observe, closers, unsentResponses, connectionLimit }: Context<ServeConfig>,
-  options: Omit<
-    ListenerOptions,
-    'corsOrigins' | 'tls' | 'unsentResponses' | 'connectionLimit' | 'observe' | 'hasAccessLog'
-  >,
-): Promise<string> {
-  const { corsOrigins, tls } = options.name === 'public' ? config : INTERNAL_LISTENER;
-  const hasAccessLog = config.accessLog;
-  const shared = { unsentResponses, connectionLimit, observe };
-  const listener = await listen({ ...options, ...shared, corsOrigins, tls, hasAccessLog });
-  closers.add('listeners', () => listener.close());
-  return listener.url;
-}
-
-async function startPreflight(
-  { timer, observe, catalog, closers }: Context,
-  store: Store,
-): Promise<Preflight> {
-  const preflight = new Preflight(catalog, store, timer, observe);
-  closers.add('jobs', () => preflight.close());
-  await preflight.start();
-  return preflight;
 }
 
 function openTokens({ config, clock, timer, observe, closers }: Context<ServeConfig>): AuthDependencies {
@@ -499,15 +464,4 @@ function startCache({
   warmer.start();
   closers.add('jobs', () => warmer.stop());
   return cache;
-}
-
-function startBackgroundJobs(
-  { config, clock, timer, observe, closers }: Context<ServeConfig>,
-  store: Store,
-): void {
-  const { retentionDays, maxDiskBytes } = config;
-  const options = { dataDirectory: config.store.dataDirectory, retentionDays, maxDiskBytes };
-  const maintenance = new Maintenance(store, options, clock, timer, observe);
-  maintenance.start();
-  closers.add('jobs', () => maintenance.close());
 }

@@ -1,5 +1,6 @@
 // Writes and reads tar archives (ustar) of regular files, as a stream. Any tar program can read them. An archive that contains
 // anything else, such as a link or a directory, is refused.
+import { buffer } from 'node:stream/consumers';
 
 export interface TarFile {
   /** A relative path with `/`, at most 100 bytes. */
@@ -24,7 +25,7 @@ export function bufferFile(path: string, content: string | Uint8Array): TarFile 
   };
 }
 
-/** Requests each file after writing the one before it. Throws if the content of a file is shorter or longer than its declared size. */
+/** Requests each file after writing the one before it. Throws if the content of a file does not have its declared size. */
 export async function* writeTar(
   files: AsyncIterable<TarFile> | Iterable<TarFile>,
   mtimeSeconds: number,
@@ -34,11 +35,9 @@ export async function* writeTar(
     let written = 0;
     for await (const chunk of file.content()) {
       written += chunk.length;
-      if (written > file.bytes) throw new Error(`${file.path} is longer than ${file.bytes} bytes`);
       yield chunk;
     }
-    if (written < file.bytes)
-      throw new Error(`${file.path} ends after ${written} bytes instead of ${file.bytes}`);
+    if (written !== file.bytes) throw new Error(`${file.path} has ${written} bytes instead of ${file.bytes}`);
     if (written % BLOCK_BYTES > 0) yield Buffer.alloc(BLOCK_BYTES - (written % BLOCK_BYTES));
   }
   yield Buffer.alloc(2 * BLOCK_BYTES);
@@ -49,31 +48,38 @@ export async function* writeTar(
  * archive is truncated, or if it contains anything but regular files.
  */
 export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile> {
-  const source = new ByteSource(chunks);
+  const iterator = chunks[Symbol.asyncIterator]();
+  let rest: Uint8Array = Buffer.alloc(0);
+  /** Returns 1 to `maxBytes` bytes. */
+  const takeUpTo = async (maxBytes: number): Promise<Uint8Array> => {
+    while (rest.length === 0) {
+      const { done, value } = await iterator.next();
+      if (done) throw new Error('the archive is truncated');
+      rest = value;
+    }
+    const taken = rest.subarray(0, maxBytes);
+    rest = rest.subarray(taken.length);
+    return taken;
+  };
+  const take = async function* (bytes: number): AsyncGenerator<Uint8Array> {
+    for (let left = bytes; left > 0; ) {
+      const chunk = await takeUpTo(left);
+      left -= chunk.length;
+      yield chunk;
+    }
+  };
+  const takeBlock = (bytes = BLOCK_BYTES) => buffer(take(bytes));
   try {
     for (;;) {
-      const header = await source.take(BLOCK_BYTES);
+      const header = await takeBlock();
       if (header.every(byte => byte === 0)) break;
       const { path, bytes } = decodeHeader(header);
-      let left = bytes;
-      yield {
-        path,
-        bytes,
-        async *content() {
-          while (left > 0) {
-            const chunk = await source.takeUpTo(left);
-            left -= chunk.length;
-            yield chunk;
-          }
-        },
-      };
-      if (left > 0) throw new Error(`the content of ${path} was not read`);
-      await source.take((BLOCK_BYTES - (bytes % BLOCK_BYTES)) % BLOCK_BYTES);
+      yield { path, bytes, content: () => take(bytes) };
+      await takeBlock((BLOCK_BYTES - (bytes % BLOCK_BYTES)) % BLOCK_BYTES);
     }
-    await source.take(BLOCK_BYTES); // an archive ends with two empty blocks; this is the second
-    await source.drain(); // other programs may add more empty blocks
+    await takeBlock(); // an archive ends with two empty blocks; this is the second
   } finally {
-    await source.close();
+    await iterator.return?.();
   }
 }
 
@@ -130,51 +136,4 @@ function readText(header: Buffer, start: number, length: number): string {
   const field = header.toString('utf8', start, start + length);
   const end = field.indexOf('\0');
   return end === -1 ? field : field.slice(0, end);
-}
-
-/** Takes byte ranges from a stream of chunks. */
-class ByteSource {
-  readonly #chunks: AsyncIterator<Uint8Array>;
-  #rest: Buffer = Buffer.alloc(0);
-
-  constructor(chunks: AsyncIterable<Uint8Array>) {
-    this.#chunks = chunks[Symbol.asyncIterator]();
-  }
-
-  /** Returns 1 to `maxBytes` bytes. */
-  async takeUpTo(maxBytes: number): Promise<Buffer> {
-    if (this.#rest.length === 0 && !(await this.#next())) throw new Error('the archive is truncated');
-    const taken = this.#rest.subarray(0, maxBytes);
-    this.#rest = this.#rest.subarray(taken.length);
-    return taken;
-  }
-
-  async take(bytes: number): Promise<Buffer> {
-    const taken: Buffer[] = [];
-    for (let left = bytes; left > 0; ) {
-      const chunk = await this.takeUpTo(left);
-      taken.push(chunk);
-      left -= chunk.length;
-    }
-    return Buffer.concat(taken);
-  }
-
-  /** Reads the stream to its end. */
-  async drain(): Promise<void> {
-    while (await this.#next());
-  }
-
-  async close(): Promise<void> {
-    await this.#chunks.return?.();
-  }
-
-  /** Reads the next chunk that is not empty into `#rest`. Returns false at the end of the stream. */
-  async #next(): Promise<boolean> {
-    for (;;) {
-      const { done, value } = await this.#chunks.next();
-      if (done) return false;
-      this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-      if (value.length > 0) return true;
-    }
-  }
 }

@@ -1,9 +1,6 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { onlyLine, PROCESS_API_KEY, runDendro } from '../support/process.ts';
 
@@ -30,24 +27,4 @@ describe.each(COMMANDS)('dendro %s %s %s %s %s --url', (...command) => {
     expect(outcome).toMatchObject({ code: 1, stdout: '' });
     expect(onlyLine(outcome)).toMatch(/is it the (public listener of Dendro|internal listener)\?/);
   });
-});
-
-test('dendro backup does not follow a redirect with its token', async () => {
-  const paths: (string | undefined)[] = [];
-  const server = createServer(({ url }, response) => {
-    paths.push(url);
-    response.writeHead(302, { Location: '/elsewhere' }).end();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const directory = mkdtempSync(join(tmpdir(), 'dendro-redirect-'));
-  try {
-    const outcome = await run(['backup', join(directory, 'copy')], url);
-    expect(onlyLine(outcome)).toContain(`${url} redirects to ${url}/elsewhere, but a token is not sent`);
-    expect([outcome.code, paths]).toEqual([1, ['/api/admin/backup']]);
-  } finally {
-    server.close();
-    rmSync(directory, { recursive: true });
-  }
 });

@@ -85,8 +85,8 @@ describe('tar', () => {
 
   test('a file whose content is shorter or longer than its size fails', async () => {
     const withSize = (bytes: number): TarFile => ({ ...bufferFile('file', 'ten bytes.'), bytes });
-    await expect(collect(writeTar([withSize(11)], 0))).rejects.toThrow('ends after 10 bytes instead of 11');
-    await expect(collect(writeTar([withSize(9)], 0))).rejects.toThrow('longer than 9 bytes');
+    await expect(collect(writeTar([withSize(11)], 0))).rejects.toThrow('has 10 bytes instead of 11');
+    await expect(collect(writeTar([withSize(9)], 0))).rejects.toThrow('has 10 bytes instead of 9');
   });
 
   test('links and directories in an archive are refused', async () => {
