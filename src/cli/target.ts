@@ -275,14 +275,7 @@ export async function listEndpoints(
   const { status, body } = await sendRequest(target, CATALOG_PATH, signal ? { signal } : {}, policy);
   if (status === 404) throw wrongListener(target, 'public');
   if (status !== 200) throw createResponseError(target, status, body.toString());
-  const response = parseJson(body.toString()) as { result?: unknown } | null | undefined;
-  if (Array.isArray(response?.result) && response.result.every(isCatalogEntry)) return response.result;
+  const response = parseJson(body.toString()) as { result?: CatalogEntry[] } | null | undefined;
+  if (Array.isArray(response?.result)) return response.result;
   throw new OperatorError(`${target.url} returned no catalog; is it the public listener of Dendro?`);
-}
-
-function isCatalogEntry(value: unknown): value is CatalogEntry {
-  const { id, name, parameters, columns } = (value ?? {}) as Partial<CatalogEntry>;
-  return (
-    typeof id === 'string' && typeof name === 'string' && Array.isArray(parameters) && Array.isArray(columns)
-  );
 }

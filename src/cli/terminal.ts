@@ -29,7 +29,7 @@ function escapeCharacter(character: string): string {
 
 const MAX_CELL_WIDTH = 80;
 
-/** Numeric columns are aligned at their decimal points. */
+/** Numeric columns are aligned right. */
 export function formatTable(
   columnNames: readonly string[],
   rows: readonly (readonly string[])[],
@@ -37,10 +37,9 @@ export function formatTable(
 ): string {
   if (rows.length === 0) return 'no rows\n';
   const columns = columnNames.map((name, column) => {
-    const cells = rows.map(row => sanitizeCell(row[column] ?? ''));
-    const all = [sanitizeCell(name), ...(isNumeric(column) ? alignPoints(cells) : cells)];
-    const width = widthOf(all);
-    return all.map(cell => (isNumeric(column) ? cell.padStart(width) : cell.padEnd(width)));
+    const cells = [name, ...rows.map(row => row[column] ?? '')].map(sanitizeCell);
+    const width = cells.reduce((widest, cell) => Math.max(widest, cell.length), 0);
+    return cells.map(cell => (isNumeric(column) ? cell.padStart(width) : cell.padEnd(width)));
   });
   const [header = '', ...body] = [columnNames, ...rows].map((_, row) =>
     columns
@@ -50,17 +49,6 @@ export function formatTable(
   );
   const separator = columns.map(([name = '']) => '-'.repeat(name.length)).join('  ');
   return [header, separator, ...body, `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}`, ''].join('\n');
-}
-
-/** Pads numbers at the end, so that their decimal points are below each other when the numbers are aligned right. */
-function alignPoints(numbers: readonly string[]): string[] {
-  const fractions = numbers.map(number => /\..*$/.exec(number)?.[0] ?? '');
-  const width = widthOf(fractions);
-  return numbers.map((number, index) => number + ' '.repeat(width - (fractions[index]?.length ?? 0)));
-}
-
-function widthOf(cells: readonly string[]): number {
-  return cells.reduce((width, cell) => Math.max(width, cell.length), 0);
 }
 
 /** Joins the lines of a cell, escapes characters that could control the terminal, and truncates a long cell. */

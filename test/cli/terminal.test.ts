@@ -40,7 +40,7 @@ describe('text for a terminal', () => {
   });
 });
 
-test('a table aligns texts left, and numbers at their decimal points', () => {
+test('a table aligns texts left and numbers right', () => {
   const rows = [
     ['a', '7', '1.25'],
     ['longer', '1234', '100'],
@@ -50,7 +50,7 @@ test('a table aligns texts left, and numbers at their decimal points', () => {
     'name    count  milliseconds',
     '------  -----  ------------',
     'a           7          1.25',
-    'longer   1234        100',
+    'longer   1234           100',
     '',
     '3 rows',
     '',

@@ -6,7 +6,7 @@ import type {
   ErrorCode as ClientErrorCode,
   CatalogParameter as ClientParameter,
 } from '../../client/index.ts';
-import { generateBuiltInTypes, generateTypes } from '../../src/cli/endpoint-types.ts';
+import { generateBuiltInTypes, generateTypes } from '../../src/cli/types.ts';
 import { SHIPPED_ENDPOINTS } from '../../src/config.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { loadDefinitions } from '../../src/endpoint/catalog.ts';
