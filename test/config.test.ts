@@ -46,6 +46,11 @@ describe('every flag', () => {
   });
 });
 
+test('the variable of a repeatable flag has values separated by commas or spaces', () => {
+  const read = readInvocation([], { DENDRO_SCOPE: 'query:logs.all, metrics  ingest' }, ['scope']);
+  expect(read.many('scope')).toEqual(['query:logs.all', 'metrics', 'ingest']);
+});
+
 describe('keys in the environment', () => {
   test('none has the scope admin', () => {
     const keys = {

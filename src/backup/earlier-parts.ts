@@ -1,11 +1,10 @@
 // The parts of an earlier backup that a new one uses again instead of copying them. Parts never change, so a hard link is enough.
 import { existsSync, readdirSync } from 'node:fs';
-import { link } from 'node:fs/promises';
+import { copyFile, link } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { listParts } from '../store/open-store.ts';
-import { createDirectory, syncDirectory } from '../system/files.ts';
-import { hashFile, OpenFile } from '../system/open-file.ts';
-import { unpack } from './unpack.ts';
+import { createDirectory, syncDirectory, syncFile } from '../system/files.ts';
+import { hashFile } from '../system/open-file.ts';
 
 /** SHA-256 → path. */
 export type EarlierParts = ReadonlyMap<string, string>;
@@ -40,19 +39,13 @@ export async function addEarlierParts(directory: string, earlier: EarlierParts):
     const source = earlier.get(sha256);
     if (source === undefined && isSetAside) missing.push(path);
     if (source === undefined || existsSync(join(directory, path))) continue;
-    createDirectory(dirname(join(directory, path)));
-    await link(source, join(directory, path)).catch(() => copyFile(source, path, directory));
-    await syncDirectory(dirname(join(directory, path)));
+    const target = join(directory, path);
+    createDirectory(dirname(target));
+    await link(source, target).catch(async () => {
+      await copyFile(source, target); // a file system without hard links
+      await syncFile(target);
+    });
+    await syncDirectory(dirname(target));
   }
   return missing;
-}
-
-/** For a file system without hard links. */
-async function copyFile(source: string, path: string, directory: string): Promise<void> {
-  const file = new OpenFile(source, path);
-  try {
-    await unpack([file], directory);
-  } finally {
-    await file.close();
-  }
 }

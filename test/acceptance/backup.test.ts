@@ -68,7 +68,7 @@ describe('dendro backup of a running server', () => {
       data,
     ]);
     admin = created.stdout.trimEnd();
-    server = await startServer(['--data', data], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    server = await startServerHere(['--data', data], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     await postRecords(server, PROCESS_API_KEY, 20);
     await untilRows(server, PROCESS_API_KEY, 20);
   });
@@ -104,7 +104,7 @@ describe('dendro backup of a running server', () => {
       'tokens.json': '600',
     });
     expect(leftovers()).toEqual([]);
-    const second = await startServer(['--data', target('copy')], {
+    const second = await startServerHere(['--data', target('copy')], {
       env: { DENDRO_API_KEY: PROCESS_API_KEY },
     });
     try {
@@ -180,7 +180,7 @@ describe('dendro backup of an idle data directory', () => {
       store: 'duckdb',
       records: { edge: { stored: 0, spooled: 5 } },
     });
-    const again = await startServer(['--data', copy], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+    const again = await startServerHere(['--data', copy], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
     await untilRows(again, PROCESS_API_KEY, 5);
     await again.stop();
   });

@@ -15,7 +15,7 @@ import { LOG_KINDS, type LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { Outbox } from '../../src/store/clickhouse/outbox.ts';
-import { inspectStoreFiles, openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
 import {
@@ -126,20 +126,6 @@ describe('dendro check --deep', () => {
     expect(hashFiles(directory.path)).toEqual(before);
   });
 
-  test('finds every changed bit of a part', async () => {
-    const part = PARTS[2] ?? '';
-    const content = readFileSync(pathOf(part));
-    const options = { ...testStoreOptions(directory.path), onProgress: () => {} };
-    const random = Array.from({ length: 40 }, () => randomInt(content.length));
-    for (const offset of [0, content.length - 1, ...random]) {
-      flipBit(pathOf(part), offset);
-      const { damages } = await inspectStoreFiles('duckdb', options);
-      expect([offset, damages.map(({ file }) => file)]).toEqual([offset, [part]]);
-      writeFileSync(pathOf(part), content);
-    }
-    expect((await inspectStoreFiles('duckdb', options)).damages).toEqual([]);
-  });
-
   test('names each part that is damaged, truncated, longer or missing', async () => {
     const [damaged = '', truncated = '', longer = '', missing = ''] = PARTS;
     const { length } = readFileSync(pathOf(longer));
@@ -169,22 +155,6 @@ describe('dendro check --deep', () => {
     expect(await findDamages()).toEqual([
       { file: part, place: '', problem: 'it was set aside, because it is damaged' },
     ]);
-  });
-
-  test.each([
-    ['truncated', (file: string) => truncateSync(file, 100), /^cannot read .*manifest\.json: .*JSON/],
-    [
-      'of a newer format',
-      (file: string) => writeFileSync(file, '{"format":7,"version":"9.0.0"}'),
-      /it has format 7 of Dendro 9\.0\.0, and Dendro \S+ reads formats up to 1; install 9\.0\.0 or later/,
-    ],
-    ['missing', (file: string) => rmSync(file), /manifest\.json does not exist, although a server has used/],
-  ])('reports a manifest that is %s, and the previous one', async (_, damage, problem) => {
-    damage(pathOf('manifest.json'));
-    expect(await findDamages()).toEqual([
-      { file: 'manifest.json', place: '', problem: expect.stringMatching(problem) },
-    ]);
-    expect((await checkDeep()).stdout).toContain('manifest.previous.json');
   });
 
   test('reports a store whose manifest and parts are all missing', async () => {
