@@ -27,13 +27,28 @@ const send = (...ids: string[]) =>
     app.internalUrl,
     ids.map(id => ({ project: 'p', id, message: 'm' })),
   );
-const spoolDirectory = () => join(directory, 'spool');
+const spoolDirectory = join(directory, 'spool');
 
+/** The damage that a deep check of the data directory finds. */
+const check = async () => {
+  const { durableUpTo } = await readStoreCopy('duckdb', directory);
+  const { spool } = await inspectFiles(directory, () => {}, durableUpTo);
+  return spool.damages.map(({ file, problem }) => `${file}: ${problem}`);
+};
+
+const SEGMENT = join(spoolDirectory, '000000000001.spool');
 test.each([
-  ['missing', () => rmSync(spoolDirectory(), { recursive: true })],
-  ['empty', () => truncateSync(join(spoolDirectory(), '000000000001.spool'))],
+  ['without a directory', () => rmSync(spoolDirectory, { recursive: true })],
+  ['without files', () => rmSync(SEGMENT)],
+  [
+    'with an empty file, as after a crash',
+    () => {
+      rmSync(join(spoolDirectory, 'clean-stop.json'));
+      truncateSync(SEGMENT);
+    },
+  ],
 ])(
-  'a spool that is %s although the store has its records is reported, and new records are stored',
+  'a spool %s, although the store has its records, is reported by every command and a start, which stores new records',
   async (_, damage) => {
     await start();
     await send('a', 'b', 'c');
@@ -41,12 +56,17 @@ test.each([
     await app.store.flush(LOG_KINDS);
     await app.close();
     damage();
+    expect(await check()).toEqual(['spool/: whole files or the ends of files are missing']);
+    const hasDirectory = existsSync(spoolDirectory);
+    const report = { type: 'spool_incomplete', directory: spoolDirectory, kinds: ['edge'] };
+    const store = await openStore(testStoreOptions(directory));
+    const events: Event[] = [];
+    await replaySpool(directory, store, event => events.push(event));
+    await store.close();
+    expect(events).toEqual([report]);
+    expect(existsSync(spoolDirectory)).toBe(hasDirectory); // a command creates none
     await start();
-    expect(app.events).toContainEqual({
-      type: 'spool_incomplete',
-      directory: spoolDirectory(),
-      kinds: ['edge'],
-    });
+    expect(app.events).toContainEqual(report);
     await send('d', 'e');
     await expect.poll(() => idsOf(app, 'p')).toEqual(['a', 'b', 'c', 'd', 'e']);
     await app.close();
@@ -56,55 +76,12 @@ test.each([
   },
 );
 
-test('a command that reads the data directory reports a missing spool and does not create one', async () => {
-  await start();
-  await send('a');
-  await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);
-  await app.store.flush(LOG_KINDS);
-  await app.close();
-  rmSync(spoolDirectory(), { recursive: true });
-  const store = await openStore(testStoreOptions(directory));
-  const events: Event[] = [];
-  await replaySpool(directory, store, event => events.push(event));
-  await store.close();
-  expect(events).toEqual([{ type: 'spool_incomplete', directory: spoolDirectory(), kinds: ['edge'] }]);
-  expect(existsSync(spoolDirectory())).toBe(false);
-});
-
-/** The damage that a deep check of the data directory finds. */
-const check = async () => {
-  const hasStore = hasStoreFiles('duckdb', directory);
-  const durableUpTo = hasStore ? (await readStoreCopy('duckdb', directory)).durableUpTo : () => 0;
-  const { spool } = await inspectFiles(directory, () => {}, durableUpTo);
-  return spool.damages.map(({ file, problem }) => `${file}: ${problem}`);
-};
-
-test.each([
-  ['without files', () => rmSync(join(spoolDirectory(), '000000000001.spool'))],
-  ['without a directory', () => rmSync(spoolDirectory(), { recursive: true })],
-  [
-    'with an empty file, as after a crash',
-    () => {
-      rmSync(join(spoolDirectory(), 'clean-stop.json'));
-      truncateSync(join(spoolDirectory(), '000000000001.spool'));
-    },
-  ],
-])('a deep check reports a spool %s although the store has its records', async (_, damage) => {
-  await start();
-  await send('a', 'b');
-  await expect.poll(() => idsOf(app, 'p')).toHaveLength(2);
-  await app.store.flush(LOG_KINDS);
-  await app.close();
-  damage();
-  expect(await check()).toEqual(['spool/: whole files or the ends of files are missing']);
-});
-
 test('a backup and a deep check accept a spool that has deleted all segments with records', async () => {
   await start(); // creates the data directory
   await app.close();
   const store = await openStore(testStoreOptions(directory));
   const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
-  const spool = await Spool.open({ directory: spoolDirectory(), durableUpTo, observe: () => {} });
+  const spool = await Spool.open({ directory: spoolDirectory, durableUpTo, observe: () => {} });
   await spool.append([toLogLines('auth', [record({ id: 'a', at: '2026-11-14T12:00:00Z', message: 'm' })])]);
   await spool.rotate();
   await new Applier({ spool, store, timer: systemTimer, observe: () => {} }).applySpooled();
@@ -112,7 +89,7 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   await spool.deleteFlushed(durableUpTo);
   await spool.close();
   await store.close();
-  expect(readdirSync(spoolDirectory()).filter(name => name.endsWith('.spool'))).toEqual([
+  expect(readdirSync(spoolDirectory).filter(name => name.endsWith('.spool'))).toEqual([
     '000000000002.spool',
   ]);
   expect(await readBack(directory, 'duckdb')).toEqual({ auth: { stored: 1, spooled: 0 } });
@@ -134,23 +111,19 @@ describe('a data directory without a manifest and parts', () => {
   };
   const reports = () => app.events.filter(({ type }) => type === 'store_missing').length;
 
-  test('a start that creates the store again reports it, and other starts do not', async () => {
+  test('a backup and a start that creates the store again report it, and other starts do not', async () => {
     await start();
     expect(reports()).toBe(0);
     await app.close();
     await storeAndDelete();
+    await expect(readBack(directory, 'duckdb')).rejects.toThrow(
+      'manifest.json does not exist, although a server has used this data directory',
+    );
     await start();
     expect(reports()).toBe(1);
     await app.close();
     await start();
     expect(reports()).toBe(0);
-  });
-
-  test('a backup reports it', async () => {
-    await storeAndDelete();
-    await expect(readBack(directory, 'duckdb')).rejects.toThrow(
-      'manifest.json does not exist, although a server has used this data directory',
-    );
   });
 
   test('it is not reported if a server has sent records of the directory to ClickHouse', async () => {

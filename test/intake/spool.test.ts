@@ -9,7 +9,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
@@ -21,11 +20,12 @@ import { Idempotency } from '../../src/intake/idempotency.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import { parseQuarantined } from '../../src/logs/quarantine-line.ts';
 import type { Event } from '../../src/observe/event.ts';
-import { createDataDirectory, removeDataDirectory } from '../support/store.ts';
+import { replaceFileMethods } from '../support/file-methods.ts';
+import { useDirectory } from '../support/hooks.ts';
 
 const MIB = 1024 * 1024;
 
-let root: string;
+const root = useDirectory();
 let directory: string;
 let events: Event[];
 let spool: Spool | undefined;
@@ -34,16 +34,11 @@ let idempotency: Idempotency;
 let nowMs: number;
 
 beforeEach(() => {
-  root = createDataDirectory();
   directory = join(root, 'spool');
   events = [];
   nowMs = 0;
 });
-afterEach(async () => {
-  await spool?.close();
-  spool = undefined;
-  removeDataDirectory(root);
-});
+afterEach(() => stopCleanly());
 
 class RecordingIdempotency extends Idempotency {
   override restore(request: CompletedRequest, segmentNumber: number): void {
@@ -71,10 +66,13 @@ const append = (
 const lines = (text: string, count = 1) => Buffer.from(`${text}\n`.repeat(count));
 const file = (number: number) => join(directory, `${String(number).padStart(12, '0')}.spool`);
 const files = () => readdirSync(directory).sort();
-/** Closes the spool, and leaves its directory as after a crash. */
-const crash = async () => {
+const stopCleanly = async () => {
   await spool?.close();
   spool = undefined;
+};
+/** Closes the spool, and leaves its directory as after a crash. */
+const crash = async () => {
+  await stopCleanly();
   rmSync(join(directory, 'clean-stop.json'), { force: true });
 };
 const request = (key: string, atMicros = 1): CompletedRequest => ({
@@ -99,21 +97,15 @@ const readAll = async (from: Spool): Promise<string[]> => {
 
 /** Counts the calls of datasync while `work` runs. */
 async function countSyncs(work: () => Promise<unknown>): Promise<number> {
-  const handle = await open(join(root, 'any'), 'w');
-  const prototype = Object.getPrototypeOf(handle) as { datasync(): Promise<void> };
-  await handle.close();
-  const { datasync } = prototype;
   let syncs = 0;
-  prototype.datasync = function (this: unknown) {
-    syncs++;
-    return datasync.call(this);
-  };
-  try {
-    await work();
-    return syncs;
-  } finally {
-    prototype.datasync = datasync;
-  }
+  const restore = await replaceFileMethods(({ datasync }) => ({
+    datasync() {
+      syncs++;
+      return datasync.call(this);
+    },
+  }));
+  await work().finally(restore);
+  return syncs;
 }
 
 describe('Spool.append', () => {
@@ -130,28 +122,18 @@ describe('Spool.append', () => {
     expect(await readAll(await openSpool())).toEqual([...all, 'edge 5+1 d', 'auth 1+1 e']);
   });
 
-  test('500 concurrent appends need at most 3 syncs', async () => {
+  test('500 concurrent appends need at most 3 syncs, and 20 sequential ones 20: each is durable before it resolves', async () => {
     const many = await openSpool();
-    const syncs = await countSyncs(() =>
-      Promise.all(Array.from({ length: 500 }, (_, i) => append(many, 'edge', 1, lines(String(i))))),
-    );
-    expect(syncs).toBeLessThanOrEqual(3);
-    expect(await readAll(many)).toHaveLength(500);
-  });
-
-  test('opening a spool syncs its last block, which a killed process may have written without a sync', async () => {
-    const first = await openSpool();
-    await append(first, 'edge', 1, lines('a'));
-    await crash();
-    expect(await countSyncs(() => openSpool())).toBe(1);
-  });
-
-  test('20 sequential appends need 20 syncs, because each is durable before it resolves', async () => {
-    const one = await openSpool();
-    const syncs = await countSyncs(async () => {
-      for (let i = 0; i < 20; i++) await append(one, 'edge', 1, lines(String(i)));
+    const appendOne = (_: unknown, i: number) => append(many, 'edge', 1, lines(String(i)));
+    const concurrent = await countSyncs(() => Promise.all(Array.from({ length: 500 }, appendOne)));
+    expect(concurrent).toBeLessThanOrEqual(3);
+    const sequential = await countSyncs(async () => {
+      for (let i = 0; i < 20; i++) await appendOne(undefined, i);
     });
-    expect(syncs).toBe(20);
+    expect(sequential).toBe(20);
+    expect(await readAll(many)).toHaveLength(520);
+    await crash(); // opening syncs the last block, which a killed process may have written without a sync
+    expect(await countSyncs(() => openSpool())).toBe(1);
   });
 
   test('a block larger than the requested size is read as a whole', async () => {
@@ -167,17 +149,15 @@ describe('Spool.append', () => {
   test('an append removes what a failed append has left because it could not be removed then', async () => {
     const one = await openSpool();
     await append(one, 'edge', 1, lines('first'));
-    const handle = await open(join(root, 'any'), 'w');
-    const prototype = Object.getPrototypeOf(handle) as Pick<FileHandle, 'datasync' | 'truncate'>;
-    await handle.close();
-    const { datasync, truncate } = prototype;
-    prototype.datasync = () => Promise.reject(new Error('sync failed'));
-    prototype.truncate = () => Promise.reject(new Error('truncate failed'));
+    const restore = await replaceFileMethods(() => ({
+      datasync: () => Promise.reject(new Error('sync failed')),
+      truncate: () => Promise.reject(new Error('truncate failed')),
+    }));
     try {
       await expect(append(one, 'edge', 1, lines('x'.repeat(1_000)))).rejects.toThrow('sync failed');
       await expect(append(one, 'edge', 1, lines('y'))).rejects.toThrow('truncate failed');
     } finally {
-      Object.assign(prototype, { datasync, truncate });
+      restore();
     }
     await append(one, 'edge', 1, lines('second'));
     expect(await readAll(await openSpool())).toEqual(['edge 0+1 first', 'edge 3+1 second']);
@@ -240,13 +220,16 @@ describe('segments of the spool', () => {
     expect(await readAll(await openSpool())).toEqual(['auth 0+1 next']);
   });
 
-  test('requests of a deleted segment are kept for ten minutes', async () => {
+  test('sequence numbers continue after a deleted segment, and its requests are kept for ten minutes', async () => {
     const one = await openSpool();
     await fill(one);
     await append(one, 'auth', 1, lines('next'), request('last'));
     await readAll(one);
     const all = () => 3;
     await one.deleteFlushed(all);
+    // Sequence numbers continue, although the segment is deleted and the store is empty.
+    await append(await openSpool(), 'edge', 1, lines('after'));
+    expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');
     const keys = () => restoredRequests.map(({ key }) => key).sort();
     await openSpool(all);
     expect(keys()).toEqual(['fill-edge-1', 'fill-edge-2', 'fill-edge-3', 'last']);
@@ -263,17 +246,6 @@ describe('segments of the spool', () => {
     expect(files()).toEqual(['000000000002.spool', 'clean-stop.json', 'next-numbers.json']);
     await openSpool(all);
     expect(keys()).toEqual(['last']);
-  });
-
-  test('sequence numbers continue if the segments are deleted and the store is empty', async () => {
-    const one = await openSpool();
-    await fill(one);
-    await append(one, 'auth', 1, lines('next'));
-    await readAll(one);
-    await one.deleteFlushed(() => 3);
-    expect(existsSync(file(1))).toBe(false);
-    await append(await openSpool(), 'edge', 1, lines('after'));
-    expect((await readAll(await openSpool())).at(-1)).toBe('edge 3+1 after');
   });
 
   test('sequence numbers that only the store knew are saved', async () => {
@@ -294,8 +266,7 @@ describe('segments of the spool', () => {
     const one = await openSpool();
     await fill(one);
     await append(one, 'edge', 1, lines('behind'));
-    await one.close();
-    spool = undefined;
+    await stopCleanly();
     const bytes = readFileSync(file(1));
     bytes[13 * MIB] = 0x21; // in the second block
     writeFileSync(file(1), bytes);
@@ -397,9 +368,11 @@ describe('damage in the last segment', () => {
   );
 
   describe('after a clean stop', () => {
-    const stopCleanly = async () => {
-      await spool?.close();
-      spool = undefined;
+    /** Leaves the file of the last clean stop as it was at the start. */
+    const crashAfterStart = async () => {
+      const atStart = readFileSync(join(directory, 'clean-stop.json'));
+      await stopCleanly();
+      writeFileSync(join(directory, 'clean-stop.json'), atStart);
     };
     const changeFile = (change: (bytes: Buffer) => Buffer) =>
       writeFileSync(file(1), change(readFileSync(file(1))));
@@ -415,9 +388,7 @@ describe('damage in the last segment', () => {
       const withoutLast = (bytes: Buffer) => bytes.subarray(0, bytes.indexOf('third\n') + 'third\n'.length);
       expect(await reopen(blocks, withoutLast, emptyStore, stopCleanly)).toHaveLength(3);
       expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [] }]);
-      const atStart = readFileSync(join(directory, 'clean-stop.json'));
-      await stopCleanly();
-      writeFileSync(join(directory, 'clean-stop.json'), atStart); // as if it had crashed
+      await crashAfterStart();
       expect(await readAll(await openSpool())).toHaveLength(3);
       expect(events).toHaveLength(1);
     });
@@ -432,9 +403,7 @@ describe('damage in the last segment', () => {
       await reopen(blocks, bytes => bytes, emptyStore, stopCleanly);
       const end = statSync(file(1)).size;
       await append(spool, 'edge', 1, lines('fifth'));
-      const atStop = readFileSync(join(directory, 'clean-stop.json'));
-      await stopCleanly();
-      writeFileSync(join(directory, 'clean-stop.json'), atStop); // as if it had crashed
+      await crashAfterStart();
       changeFile(bytes => bytes.fill(0, end - 'fourth\n'.length, end).subarray(0, -3));
       expect(await readAll(await openSpool())).toHaveLength(3);
       expect(events).toMatchObject([
@@ -446,9 +415,7 @@ describe('damage in the last segment', () => {
     test('an unfinished write into a repaired segment is told from damage', async () => {
       await reopen(blocks, bytes => bytes.subarray(0, -3), emptyStore, stopCleanly);
       await append(spool, 'edge', 1, lines('5'));
-      const atRepair = readFileSync(join(directory, 'clean-stop.json'));
-      await stopCleanly();
-      writeFileSync(join(directory, 'clean-stop.json'), atRepair); // as if it had crashed
+      await crashAfterStart();
       changeFile(bytes => bytes.subarray(0, -1));
       events.length = 0;
       expect(await readAll(await openSpool())).toHaveLength(3);
@@ -508,8 +475,7 @@ describe('damage in the last segment', () => {
   test('if the damaged bytes cannot be copied, opening fails and the file is unchanged', async () => {
     const one = await openSpool();
     for (const [kind, count, content] of blocks) await append(one, kind, count, content);
-    await one.close();
-    spool = undefined;
+    await stopCleanly();
     writeFileSync(damagedDirectory(), ''); // so that the directory cannot be created
     const bytes = readFileSync(file(1));
     flip('second')(bytes);
@@ -575,8 +541,7 @@ describe('an incomplete block at the end of the spool', () => {
     const recover = async (content: Buffer) => {
       writeFileSync(file(1), content);
       const recovered = await readAll(await openSpool());
-      await spool?.close();
-      spool = undefined;
+      await stopCleanly();
       return recovered;
     };
     await fc.assert(

@@ -1,5 +1,5 @@
 // Sends logs over HTTP as shippers do, and reads the ids of stored records.
-
+import { expect } from 'vitest';
 import { API_KEY, fetchResponse, type TestApp, type TestResponse } from './app.ts';
 import { savedQuery } from './store.ts';
 
@@ -38,4 +38,17 @@ export async function idsOf(app: Pick<TestApp, 'store'>, project: string, kind =
     project: { type: 'text', value: project },
   });
   return rows.map(([id]) => String(id));
+}
+
+/** Returns the value of a metric, which is named with its labels. */
+export async function readMetric(app: Pick<TestApp, 'internalUrl'>, name: string): Promise<number> {
+  const { text } = await fetchResponse(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
+  const line = text.split('\n').find(each => each.startsWith(`${name} `));
+  return Number(line?.slice(name.length + 1));
+}
+
+/** Counts the records of the project `p` after the intake queue is empty. */
+export async function countStored(app: TestApp, kind = 'edge'): Promise<number> {
+  await expect.poll(() => readMetric(app, 'dendro_intake_queue_bytes')).toBe(0);
+  return (await idsOf(app, 'p', kind)).length;
 }
