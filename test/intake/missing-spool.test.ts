@@ -8,7 +8,7 @@ import { Applier, replaySpool } from '../../src/intake/applier.ts';
 import { inspectFiles } from '../../src/intake/inspect-files.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
-import { hasStoreFiles, openClickHouseOutbox, openStore, readStoreCopy } from '../../src/store/open-store.ts';
+import { openClickHouseOutbox, openStore, readStoreCopy } from '../../src/store/open-store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
@@ -36,10 +36,16 @@ const check = async () => {
   return spool.damages.map(({ file, problem }) => `${file}: ${problem}`);
 };
 
+const REPORT = { type: 'spool_incomplete', directory: spoolDirectory, kinds: ['edge'] };
 const SEGMENT = join(spoolDirectory, '000000000001.spool');
-test.each([
+test.each<[state: string, damage: () => void, others?: string[]]>([
   ['without a directory', () => rmSync(spoolDirectory, { recursive: true })],
   ['without files', () => rmSync(SEGMENT)],
+  [
+    'with an empty file',
+    () => truncateSync(SEGMENT),
+    ['spool/000000000001.spool: blocks are missing: the file is shorter than at the last clean stop'],
+  ],
   [
     'with an empty file, as after a crash',
     () => {
@@ -48,25 +54,17 @@ test.each([
     },
   ],
 ])(
-  'a spool %s, although the store has its records, is reported by every command and a start, which stores new records',
-  async (_, damage) => {
+  'a deep check and a start report a spool %s, although the store has its records, and new records are stored',
+  async (_, damage, others: string[] = []) => {
     await start();
     await send('a', 'b', 'c');
     await expect.poll(() => idsOf(app, 'p')).toHaveLength(3);
     await app.store.flush(LOG_KINDS);
     await app.close();
     damage();
-    expect(await check()).toEqual(['spool/: whole files or the ends of files are missing']);
-    const hasDirectory = existsSync(spoolDirectory);
-    const report = { type: 'spool_incomplete', directory: spoolDirectory, kinds: ['edge'] };
-    const store = await openStore(testStoreOptions(directory));
-    const events: Event[] = [];
-    await replaySpool(directory, store, event => events.push(event));
-    await store.close();
-    expect(events).toEqual([report]);
-    expect(existsSync(spoolDirectory)).toBe(hasDirectory); // a command creates none
+    expect(await check()).toEqual([...others, 'spool/: whole files or the ends of files are missing']);
     await start();
-    expect(app.events).toContainEqual(report);
+    expect(app.events).toContainEqual(REPORT);
     await send('d', 'e');
     await expect.poll(() => idsOf(app, 'p')).toEqual(['a', 'b', 'c', 'd', 'e']);
     await app.close();
@@ -75,6 +73,21 @@ test.each([
     expect(app.events.filter(({ type }) => type === 'spool_incomplete')).toEqual([]);
   },
 );
+
+test('a command that reads the data directory reports a missing spool and does not create one', async () => {
+  await start();
+  await send('a');
+  await expect.poll(() => idsOf(app, 'p')).toHaveLength(1);
+  await app.store.flush(LOG_KINDS);
+  await app.close();
+  rmSync(spoolDirectory, { recursive: true });
+  const store = await openStore(testStoreOptions(directory));
+  const events: Event[] = [];
+  await replaySpool(directory, store, event => events.push(event));
+  await store.close();
+  expect(events).toEqual([REPORT]);
+  expect(existsSync(spoolDirectory)).toBe(false);
+});
 
 test('a backup and a deep check accept a spool that has deleted all segments with records', async () => {
   await start(); // creates the data directory
@@ -89,9 +102,7 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
   await spool.deleteFlushed(durableUpTo);
   await spool.close();
   await store.close();
-  expect(readdirSync(spoolDirectory).filter(name => name.endsWith('.spool'))).toEqual([
-    '000000000002.spool',
-  ]);
+  expect(readdirSync(spoolDirectory).filter(name => name.endsWith('.spool'))).toEqual(['000000000002.spool']);
   expect(await readBack(directory, 'duckdb')).toEqual({ auth: { stored: 1, spooled: 0 } });
   expect(await check()).toEqual([]);
 });
