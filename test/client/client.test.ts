@@ -1,30 +1,25 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AnyEndpoints, createClient, DendroError } from '../../client/index.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { API_KEY } from '../support/app.ts';
+import { BUILT_IN, SLEEP } from '../support/custom-endpoints.ts';
+import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
 const AT = '2026-11-14T12:00:00.000001Z';
 
 describe('the client and a real server', () => {
-  let custom: CustomEndpoints;
-  let app: TestApp;
+  const custom = useEndpointFolders({ sleep: SLEEP });
+  const app = useTestApp(
+    { cacheBytes: 1024 * 1024, endpointFolders: { builtIn: BUILT_IN, custom } },
+    new ManualTimer(),
+  );
   beforeAll(async () => {
-    custom = writeEndpointFolders({ sleep: SLEEP });
-    app = await startTestApp(
-      { cacheBytes: 1024 * 1024, endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } },
-      new ManualTimer(),
-    );
     await app.append('edge', [edgeRecord({ at: AT, metadata: { id: 1, nested: { a: [1] } } })]);
     await app.append('function_edge', [functionEdgeRecord({ at: AT })]);
-  });
-  afterAll(async () => {
-    await app?.close();
-    custom?.remove();
   });
   const connect = (options = {}) => createClient({ url: `${app.url}/`, token: API_KEY, ...options });
 
@@ -174,17 +169,17 @@ describe('the client and a server that fails', () => {
     expect(requests()).toBe(4);
   });
 
-  test('a server that asks for a long wait is not retried', async () => {
-    const { url, requests } = await fail([[429, { 'Retry-After': '31' }]]);
-    await expect(query({ url })).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 31 });
-    expect(requests()).toBe(1);
-  });
-
-  test('other errors are not retried', async () => {
-    const { url, requests } = await fail([[500, {}]]);
-    await expect(query({ url })).rejects.toMatchObject({ status: 500 });
-    expect(requests()).toBe(1);
-  });
+  test.each<[number, Record<string, string>, object]>([
+    [429, { 'Retry-After': '31' }, { code: 'rate_limited', retryAfterSeconds: 31 }],
+    [500, {}, { status: 500 }],
+  ])(
+    'a server that asks for a long wait, or with another error, is not retried: %i',
+    async (status, headers, error) => {
+      const { url, requests } = await fail([[status, headers]]);
+      await expect(query({ url })).rejects.toMatchObject(error);
+      expect(requests()).toBe(1);
+    },
+  );
 
   test('aborting ends the wait before a retry', async () => {
     const { url, requests } = await fail([[503, { 'Retry-After': '30' }]]);

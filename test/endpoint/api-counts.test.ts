@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { micros } from '../support/app.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, record } from '../support/record.ts';
 
 const NAME = 'usage.api-counts';
 
 // What property.test.ts does not cover. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('usage.api-counts', () => {
-  let app: TestApp;
-  let empty: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-    empty = await startTestApp();
-  });
-  afterAll(() => Promise.all([app.close(), empty.close()]));
+  const app = useTestApp();
+  const empty = useTestApp();
 
   const rowsOf = async (parameters: Record<string, string>) => {
     const { status, rows } = await app.query(NAME, parameters);
@@ -145,8 +141,8 @@ describe('usage.api-counts', () => {
 
     // On an empty store too: no query may be needed to find the problem.
     test.each(INVALID)('the invalid pattern %s is rejected with the reason', async (pattern, reason) => {
-      for (const { query } of [app, empty]) {
-        const { status, error, text } = await query(NAME, { project: pattern, interval: 'daily' });
+      for (const each of [app, empty]) {
+        const { status, error, text } = await each.query(NAME, { project: pattern, interval: 'daily' });
         expect(status).toBe(400);
         expect(error).toMatchObject({ code: 'invalid_parameter', param: 'project' });
         expect(error.message).toContain(reason);

@@ -43,12 +43,6 @@ describe('a custom endpoint', () => {
     );
   });
 
-  test('can be called by UUID, case-insensitively', async () => {
-    await appendRequests('by-id', 1);
-    for (const id of [ID, ID.toUpperCase()])
-      expect((await app.get(`${QUERY}/${id}?project=by-id`)).rows).toMatchObject([{ id: 'by-id-0' }]);
-  });
-
   test('returns at most max_rows rows and reports the row limit', async () => {
     await appendRequests('limited', 4);
     const { rows, headers } = await app.query(NAME, { project: 'limited' });

@@ -1,25 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
-import {
-  BUILT_IN,
-  type CustomEndpoints,
-  documentedEndpoint,
-  writeEndpointFolders,
-} from '../support/custom-endpoints.ts';
+import { expect, test } from 'vitest';
+import { BUILT_IN, documentedEndpoint } from '../support/custom-endpoints.ts';
+import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
 
 // Runs the example of docs/write-endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
-let custom: CustomEndpoints;
-let app: TestApp;
-beforeAll(async () => {
-  custom = writeEndpointFolders({ documented: documentedEndpoint() });
-  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
-});
-afterAll(async () => {
-  await app.close();
-  custom.remove();
-});
+const custom = useEndpointFolders({ documented: documentedEndpoint() });
+const app = useTestApp({ endpointFolders: { builtIn: BUILT_IN, custom } });
 
 test('the example endpoint of the documentation returns the failed requests by path, within its window', async () => {
   const failed = { project: 'shop', metadata: { response: { status_code: 500 } } };

@@ -222,11 +222,13 @@ describe('GET /api/endpoints/explain', () => {
     expect(await summaryOf('functions.invocation-stats', parameters)).toBe(summary);
   });
 
+  const LAST_HOUR = { start: '2026-11-14T11:34:56.789012Z', end: '2026-11-14T12:34:56.789012Z' };
+
   test('usage.api-counts: without a pin, the conditions are the window and the pattern', async () => {
     const parameters = { project: 'alpha\\.example/auth', interval: 'hourly' };
     expect(await explain('usage.api-counts', parameters)).toEqual({
       parameters,
-      window: { start: '2026-11-14T11:34:56.789012Z', end: '2026-11-14T12:34:56.789012Z' },
+      window: LAST_HOUR,
       newest: '2026-11-14T12:34:00Z',
       oldest: '2026-09-01T00:00:00Z',
       conditions: [
@@ -244,7 +246,7 @@ describe('GET /api/endpoints/explain', () => {
     const parameters = { project: 'alpha', interval: 'hourly' };
     expect(await explain('usage.api-counts', parameters, 'alpha')).toEqual({
       parameters,
-      window: { start: '2026-11-14T11:34:56.789012Z', end: '2026-11-14T12:34:56.789012Z' },
+      window: LAST_HOUR,
       newest: '2026-11-14T12:30:00.654321Z',
       oldest: '2026-11-01T00:00:00.000001Z',
       conditions: [

@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { micros } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, record } from '../support/record.ts';
 
 // The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('the explore pack', () => {
-  let app: TestApp;
+  const app = useTestApp({ endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined } });
   beforeAll(async () => {
-    app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
-    });
     const request = (id: string, at: string, status: unknown, path: string, method: string) =>
       edgeRecord({
         ...{ id, at, project: 'web', path, message: `${method} ${path}` },
@@ -32,7 +30,6 @@ describe('the explore pack', () => {
     ]);
     await app.append('auth', [record({ at: '2026-11-14T12:00:00Z', project: 'web-other' })]);
   }, 180_000);
-  afterAll(() => app.close());
 
   const rowsOf = async (name: string, parameters: Record<string, string>) => {
     const response = await app.query(name, parameters);

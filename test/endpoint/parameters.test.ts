@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestResponse } from '../support/app.ts';
+import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 
 /** Valid values of all declared parameters of each endpoint. */
@@ -32,9 +33,8 @@ const REQUIRED = [
 ] as const;
 
 describe('parameters', () => {
-  let app: TestApp;
+  const app = useTestApp();
   beforeAll(async () => {
-    app = await startTestApp();
     const at = '2026-11-14T12:34:00Z';
     await app.append('edge', [edgeRecord({ at, project: 'alpha' }), edgeRecord({ at, project: 'beta' })]);
     await app.append('function_edge', [
@@ -42,7 +42,6 @@ describe('parameters', () => {
       functionEdgeRecord({ at, project: 'beta' }),
     ]);
   });
-  afterAll(() => app.close());
 
   const call = (name: string, changes: Record<string, string> = {}) =>
     app.query(name, { ...PARAMETERS[name], ...changes });

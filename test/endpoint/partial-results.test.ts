@@ -2,13 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import { runEndpoint } from '../../src/endpoint/run-endpoint.ts';
 import { validateParameters } from '../../src/endpoint/validated-requests.ts';
-import { micros, NOW, queryPages, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
-import {
-  BUILT_IN,
-  type CustomEndpoints,
-  EXPLORE,
-  writeEndpointFolders,
-} from '../support/custom-endpoints.ts';
+import { micros, NOW, queryPages, testStoreOptions } from '../support/app.ts';
+import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
+import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
 import {
   batches,
@@ -57,15 +53,14 @@ limit 101 offset $cursor_skip`,
 
 // The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('an endpoint with partial results', () => {
-  let custom: CustomEndpoints;
-  let app: TestApp;
   const dataDirectory = createDataDirectory();
+  afterAll(() => removeDataDirectory(dataDirectory));
+  const custom = useEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
+  const app = useTestApp({
+    store: { ...testStoreOptions(dataDirectory), queryTimeoutSeconds: 3 },
+    endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom },
+  });
   beforeAll(async () => {
-    custom = writeEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
-    app = await startTestApp({
-      store: { ...testStoreOptions(dataDirectory), queryTimeoutSeconds: 3 },
-      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: custom.folder },
-    });
     const now = micros('2026-11-14T12:34:56Z');
     const day = 86_400_000_000n;
     await app.append(
@@ -74,11 +69,6 @@ describe('an endpoint with partial results', () => {
         edgeRecord({ id: `day-${i}`, at: now - BigInt(i) * day, project: 'slow' }),
       ),
     );
-  });
-  afterAll(async () => {
-    await app.close();
-    custom.remove();
-    removeDataDirectory(dataDirectory);
   });
 
   const walk = async (parameters: Record<string, string>) => {
@@ -121,17 +111,16 @@ describe('an endpoint with partial results', () => {
 });
 
 describe('an endpoint with partial results whose query slots are busy', () => {
+  const custom = useEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
+
   test.each([
     ['the time range has records', '2026-11-14T12:00:00Z'],
     ['the newest record is older than the time range', '2026-11-13T12:00:00Z'],
   ])('reports that the query waited too long in the queue, if %s', async (_, at) => {
-    const custom = writeEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
     const { store, close } = await openTestStore({ queryConcurrency: 1 });
     try {
       await store.append(batches('edge', [edgeRecord({ at, project: 'p' })]));
-      const endpoint = loadCatalog({ builtIn: BUILT_IN, custom: custom.folder }, 'duckdb').find(
-        'test.slow-search',
-      );
+      const endpoint = loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').find('test.slow-search');
       if (endpoint === undefined) throw new Error('there is no endpoint test.slow-search');
       const parameters = new URLSearchParams({ project: 'p', slice_ms: '0', start: '2026-11-14T00:00:00Z' });
       const validated = validateParameters(endpoint.definition, parameters);
@@ -148,7 +137,6 @@ describe('an endpoint with partial results whose query slots are busy', () => {
       expect(result.notes.clipped).toEqual([]);
     } finally {
       await close();
-      custom.remove();
     }
   });
 });

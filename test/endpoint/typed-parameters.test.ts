@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { expect, test } from 'vitest';
+import { BUILT_IN } from '../support/custom-endpoints.ts';
+import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 
 // A custom endpoint with an integer and a boolean: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
@@ -26,16 +26,8 @@ cache: none
     multiIf({strict:Nullable(Bool)} is null, 'absent', {strict:Nullable(Bool)}, 'yes', 'no') as strict`,
 };
 
-let custom: CustomEndpoints;
-let app: TestApp;
-beforeAll(async () => {
-  custom = writeEndpointFolders({ typed: TYPED });
-  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
-});
-afterAll(async () => {
-  await app.close();
-  custom.remove();
-});
+const custom = useEndpointFolders({ typed: TYPED });
+const app = useTestApp({ endpointFolders: { builtIn: BUILT_IN, custom } });
 
 test('integers and booleans are bound as such, and an absent value is the default or null', async () => {
   const rowOf = async (parameters: Record<string, string>) =>

@@ -9,9 +9,9 @@ import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
-import { API_KEY, fetchResponse, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import { API_KEY, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
-import { idsOf, sendLogs } from '../support/logs.ts';
+import { idsOf, readMetric, sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
 import { record as anyRecord } from '../support/record.ts';
@@ -26,12 +26,15 @@ const start = async (intakeQueueBytes = 256 * MIB) => {
 };
 afterEach(() => app.close());
 
-const openSpool = (store: Store) =>
-  Spool.open({
-    directory: join(directory, 'spool'),
-    durableUpTo: kind => store.durableUpTo(kind),
-    observe: () => {},
-  });
+/** The store and the spool of a server that has stopped. */
+const openStopped = async () => {
+  await start();
+  await app.close();
+  const store = await openStore(testStoreOptions(directory));
+  const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
+  const spool = await Spool.open({ directory: join(directory, 'spool'), durableUpTo, observe: () => {} });
+  return { store, spool };
+};
 const stagingFile = () => join(directory, 'staging', 'apply.lines');
 /** The store cannot apply records while a directory has the name of its staging file. */
 const breakStore = () => mkdirSync(stagingFile());
@@ -109,10 +112,7 @@ describe('a store that fails to apply one kind', () => {
   });
 
   test('replaying a spool of several batches stops at the failure, and later applies every record exactly once', async () => {
-    await start();
-    await app.close();
-    const store = await openStore(testStoreOptions(directory));
-    const spool = await openSpool(store);
+    const { store, spool } = await openStopped();
     for (let i = 0; i < 12; i++)
       for (const kind of ['rest', 'auth', 'storage'] as const) {
         const records = Array.from({ length: 50 }, (_, j) =>
@@ -144,10 +144,7 @@ describe('a cleanup that fails while no records arrive', () => {
   let timer: ManualTimer;
   let failedCleanups: number;
   beforeEach(async () => {
-    await start();
-    await app.close();
-    store = await openStore(testStoreOptions(directory));
-    spool = await openSpool(store);
+    ({ store, spool } = await openStopped());
     failedCleanups = 0;
     const observe = ({ type }: Event) => {
       if (type === 'spool_cleanup_failed') failedCleanups++;
@@ -254,13 +251,7 @@ describe('a batch beyond the limit of the intake queue', () => {
     const slow = await openConnection(app.internalUrl);
     const headers = { 'X-API-KEY': API_KEY, 'Content-Length': String(900 * 1024) };
     slow.write(rawRequest('POST /api/logs?source_name=edge', headers, '['.padEnd(450 * 1024)));
-    const readQueueBytes = async () => {
-      const { text } = await fetchResponse(`${app.internalUrl}/metrics`, {
-        headers: { 'X-API-KEY': API_KEY },
-      });
-      return Number(/^dendro_intake_queue_bytes (\d+)$/m.exec(text)?.[1]);
-    };
-    await expect.poll(readQueueBytes).toBeGreaterThanOrEqual(450 * 1024);
+    await expect.poll(() => readMetric(app, 'dendro_intake_queue_bytes')).toBeGreaterThanOrEqual(450 * 1024);
     expect((await send(batch(2))).status).toBe(429);
     expect((await send(record('small'))).status).toBe(200);
     slow.close();

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
@@ -63,16 +63,6 @@ const readParts = () =>
 const countInParts = () => readParts().reduce((sum, { records }) => sum + records, 0);
 
 describe('applying records to a memtable', () => {
-  test('apply stores every record once if a batch is repeated after a disk error', async () => {
-    const obstacle = join(dataDirectory, 'staging', 'apply.lines');
-    await store.apply(spooled(0, createRecords(2)));
-    mkdirSync(obstacle);
-    await expect(store.apply(spooled(2, createRecords(2, 2)))).rejects.toThrow('EISDIR');
-    rmdirSync(obstacle);
-    await store.apply(spooled(0, createRecords(4)));
-    expect(await counts()).toEqual([4, 4]);
-  });
-
   test('apply updates the newest timestamp before it resolves', async () => {
     await store.apply(spooled(0, createRecords(1)));
     expect(await store.newestTimestamp('edge', micros(AT))).toBe(micros(AT));

@@ -25,10 +25,12 @@ export interface CustomEndpoints {
 }
 
 /** Writes one endpoint folder for each entry, named by its key, to a temporary directory. */
-export function writeEndpointFolders(endpoints: Readonly<Record<string, EndpointFiles>>): CustomEndpoints {
-  const folder = mkdtempSync(join(tmpdir(), 'dendro-endpoints-'));
+export function writeEndpointFolders(
+  endpoints: Readonly<Record<string, EndpointFiles>>,
+  folder = mkdtempSync(join(tmpdir(), 'dendro-endpoints-')),
+): CustomEndpoints {
   for (const [name, files] of Object.entries(endpoints)) {
-    mkdirSync(join(folder, name));
+    mkdirSync(join(folder, name), { recursive: true });
     const contents: Record<string, string | undefined> = {
       'endpoint.yaml': files.yaml,
       'duckdb.sql': files.sql,
