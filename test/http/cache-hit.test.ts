@@ -1,29 +1,59 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { functionEdgeRecord } from '../support/record.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
 
+const TIERED = {
+  yaml: `
+id: 0f0ac0de-7d6b-4f38-9b4b-3d6a7e1f2c33
+name: test.tiered
+description: Answers the days of the tier.
+reads: edge
+parameters:
+  tier:
+    type: choice
+    choices: { FREE: { days: 1 }, PRO: { days: 7 }, ENTERPRISE: { days: 90 } }
+    fallback: FREE
+    tiers: true
+    description: Any tier.
+columns:
+  days: { type: integer, description: Its days. }
+cache: { lifetime_seconds: 900, warming_seconds: 300 }
+`,
+  sql: 'select cast($days as integer) as days',
+};
+
 // The first request with a token and a URL is handled step by step. The next ones are answered by one lookup (cache-hit.ts).
 describe('a cache hit', () => {
-  let tokens: TestTokens<'any' | 'redacted' | 'pinned' | 'other' | 'narrow' | 'limited'>;
+  let own: CustomEndpoints;
+  let tokens: TestTokens<'any' | 'free' | 'pro' | 'redacted' | 'pinned' | 'other' | 'narrow' | 'limited'>;
   let app: TestApp;
   beforeAll(async () => {
     tokens = await createTokens({
       any: {},
+      free: { tier: 'FREE' },
+      pro: { tier: 'PRO' },
       redacted: { redact_pii: true },
       pinned: { projects: ['alpha'] },
       other: { projects: ['beta'] },
       narrow: { scopes: ['query:logs.all'] },
       limited: { rate: 3 },
     });
-    app = await startTestApp({ cacheBytes: 1e6, tokensFile: tokens.file }, new ManualTimer());
+    own = writeEndpointFolders({ tiered: TIERED });
+    const endpointFolders = { builtIn: BUILT_IN, custom: own.folder };
+    app = await startTestApp(
+      { cacheBytes: 1e6, tokensFile: tokens.file, endpointFolders },
+      new ManualTimer(),
+    );
     const at = '2026-11-14T12:00:00Z';
     await app.append('function_edge', [functionEdgeRecord({ at }), functionEdgeRecord({ at, id: '2' })]);
   });
   afterAll(async () => {
     await app.close();
     tokens.remove();
+    own.remove();
   });
 
   const TARGET = '/api/endpoints/query/functions.invocation-stats?project=alpha&interval=1hr';
@@ -60,6 +90,15 @@ describe('a cache hit', () => {
       }
   });
 
+  test('of a token has the limits of that token, in any order', async () => {
+    const days = { any: 90, pro: 7, free: 1 };
+    for (const name of ['any', 'free', 'pro', 'free', 'any', 'pro', 'any'] as const) {
+      const target = '/api/endpoints/query/test.tiered?tier=ENTERPRISE';
+      const { same } = await send({ 'X-API-KEY': tokens.secrets[name] }, target);
+      expect(JSON.parse(same.text)).toEqual({ result: [{ days: days[name] }] });
+    }
+  });
+
   test('ends when the entry expires, when the client forces a refresh, and when the token is revoked', async () => {
     const headers = { 'X-API-KEY': tokens.secrets.any };
     await send(headers);
@@ -82,10 +121,18 @@ describe('a cache hit', () => {
 
   test('is not mistaken for another URL', async () => {
     const headers = { 'X-API-KEY': API_KEY };
-    const targets = ['&', '&interval=', '&format=csv', '&timestamps=iso'].map(more => `${TARGET}${more}`);
+    const formats = ['%66ormat=csv', 'forma%74=csv', '%66%6f%72%6D%61%74=csv', 'f%6Frmat=%63sv'];
+    const targets = [
+      '&',
+      '&interval=',
+      '&format=csv',
+      '&timestamps=iso',
+      ...formats.map(each => `&${each}`),
+    ].map(more => `${TARGET}${more}`);
     const first = [];
     for (const target of targets) first.push((await send(headers, target)).same);
     expect(new Set(first.map(({ text }) => text)).size).toBe(4);
+    expect(new Set(first.slice(4).map(({ text }) => text))).toEqual(new Set([first[2]?.text]));
     for (const [index, target] of targets.entries())
       expect((await send(headers, target)).same).toEqual(first[index]);
   });

@@ -52,7 +52,7 @@ describe('50,000 random requests with all kinds of tokens, on several connection
   };
 
   test('random requests cause no 5xx, no row for a wrong token and no foreign row for a pinned one', {
-    timeout: 180_000,
+    timeout: 600_000,
   }, async () => {
     const seen = new Map<number, number>();
     let answersWithRows = 0;

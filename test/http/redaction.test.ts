@@ -108,6 +108,10 @@ describe('a token with PII redaction', () => {
     }
     expect(etags[0]).not.toBe(etags[1]);
     expect(etags.slice(2)).toEqual(etags.slice(0, 2));
+    for (const [index, status] of [304, 200].entries()) {
+      const headers = { 'If-None-Match': etags[index] ?? '' };
+      expect((await send(callers[0], 'own.messages', project, headers)).status).toBe(status);
+    }
   });
 
   test.each(FORMATS.flatMap(format => CODINGS.map(coding => [format, coding] as const)))(
@@ -133,18 +137,6 @@ describe('a token with PII redaction', () => {
       }
     },
   );
-
-  test('redacted and plain responses have different ETags, and neither matches the other', async () => {
-    const etagOf = async (who: Who) =>
-      (await send(who, 'own.messages', 'plain-first')).headers.get('etag') ?? '';
-    const statusWith = async (who: Who, etag: string) =>
-      (await send(who, 'own.messages', 'plain-first', { 'If-None-Match': etag })).status;
-    const [redacted, plain] = [await etagOf('redacted'), await etagOf('plain')];
-    expect(await statusWith('redacted', plain)).toBe(200);
-    expect(await statusWith('plain', redacted)).toBe(200);
-    expect(await statusWith('redacted', redacted)).toBe(304);
-    expect(await statusWith('plain', plain)).toBe(304);
-  });
 
   test('stays redacted when the entry is refreshed by the warmer or by no-cache', async () => {
     for (let i = 0; i < 3; i++) {
