@@ -36,10 +36,10 @@ import { systemTimer, type Timer } from './system/timer.ts';
 import { readVersion } from './system/version.ts';
 import { createTokenSet, watchTokens } from './token/active-tokens.ts';
 import { AuthThrottle } from './token/auth-throttle.ts';
-import { createFirstToken, type FirstToken } from './token/first-token.ts';
 import { LastUsedTimes } from './token/last-used.ts';
 import { RateLimit } from './token/rate-limit.ts';
 import { createSecret, hashSecret } from './token/token.ts';
+import { createFirstToken, type FirstToken } from './token/token-file.ts';
 
 export interface App {
   readonly publicUrl: string;
@@ -96,7 +96,9 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     const maintenance = new Maintenance(store, limits, clock, timer, observe);
     maintenance.start();
     closers.add('jobs', () => maintenance.close());
-    const erasure = await openErasure(context, { store, intake, quarantine }, () => cache?.clear());
+    const erasure = await openErasure(context, { store, intake, quarantine }, () =>
+      cache?.removeWhere(() => true),
+    );
     const cacheHits = new CacheHits();
     startCatalog(context, { store, cacheHits, cache });
     if (state.hasFailed) await state.failure; // throws

@@ -76,9 +76,10 @@ export class ResultCache<V> {
   readonly #flights = new Map<string, Flight<V>>();
   /** The last entry of `#entries`. If it is requested again, it does not have to be moved. */
   #lastRequested: CacheEntry<V> | undefined;
-  #bytes = 0;
-  #refreshes = 0;
-  #refreshFailures = 0;
+  bytes = 0;
+  /** Background refreshes so far, including failed ones. */
+  refreshes = 0;
+  refreshFailures = 0;
 
   constructor(maxBytes: number, sizeOf: (value: V) => number, timer: Timer) {
     this.#maxBytes = maxBytes;
@@ -86,21 +87,8 @@ export class ResultCache<V> {
     this.#timer = timer;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   get size(): number {
     return this.#entries.size;
-  }
-
-  /** Background refreshes so far, including failed ones. */
-  get refreshes(): number {
-    return this.#refreshes;
-  }
-
-  get refreshFailures(): number {
-    return this.#refreshFailures;
   }
 
   /** Returns the result if it is cached. Synchronous and without a CacheRequest, because most requests end here. */
@@ -161,9 +149,9 @@ export class ResultCache<V> {
   async refresh(entry: CacheEntry<V>, onFailure: (error: unknown) => void): Promise<boolean> {
     const isDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
     if (!isDue || this.#flights.has(entry.key)) return false;
-    this.#refreshes++;
+    this.refreshes++;
     await this.#start(entry, true).result.catch((error: unknown) => {
-      this.#refreshFailures++;
+      this.refreshFailures++;
       const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
       entry.refreshAt = this.#timer.now() + backoffMs;
       onFailure(error);
@@ -175,14 +163,6 @@ export class ResultCache<V> {
   removeWhere(shouldRemove: (key: string) => boolean): void {
     for (const key of this.#flights.keys()) if (shouldRemove(key)) this.#flights.delete(key);
     for (const entry of this.#entries.values()) if (shouldRemove(entry.key)) this.#remove(entry);
-  }
-
-  /** Removes all entries. Loads that are running return their results, but these are not cached. */
-  clear(): void {
-    this.#flights.clear();
-    this.#entries.clear();
-    this.#lastRequested = undefined;
-    this.#bytes = 0;
   }
 
   #liveEntry(key: string, now: number): CacheEntry<V> | undefined {
@@ -202,13 +182,10 @@ export class ResultCache<V> {
   #start(request: CacheRequest<V>, background: boolean, forcedAt = -Infinity): Flight<V> {
     const flight = new Flight(request.load, background, this.#timer.now());
     this.#flights.set(request.key, flight);
-    const removeFlight = () => {
-      if (this.#flights.get(request.key) === flight) this.#flights.delete(request.key);
-    };
+    /** False if the flight was removed or replaced meanwhile. */
+    const removeFlight = () => this.#flights.get(request.key) === flight && this.#flights.delete(request.key);
     flight.result.then(value => {
-      const isCurrent = this.#flights.get(request.key) === flight; // false if it was removed or replaced meanwhile
-      removeFlight();
-      if (isCurrent) this.#store(request, value, flight, forcedAt);
+      if (removeFlight()) this.#store(request, value, flight, forcedAt);
     }, removeFlight);
     return flight;
   }
@@ -219,35 +196,27 @@ export class ResultCache<V> {
     // An entry that expired or was evicted during its background refresh is not added again.
     if (flight.background && existing === undefined) return;
     const { startedAt } = flight;
-    const entry = existing ?? {
-      key,
-      lifetime,
-      load,
+    const entry = existing ?? { key, lifetime, load, bytes: 0, requestedAt: 0, forcedAt: -Infinity };
+    const loaded = {
       value,
-      bytes: 0,
-      loadedAt: 0,
-      requestedAt: 0,
-      forcedAt: -Infinity,
-      refreshAt: 0,
+      loadedAt: startedAt,
+      forcedAt: Math.max(entry.forcedAt, forcedAt),
+      refreshAt: startedAt + lifetime.refreshAfterMs,
       failures: 0,
     };
-    entry.value = value;
-    entry.loadedAt = startedAt;
-    entry.forcedAt = Math.max(entry.forcedAt, forcedAt);
-    entry.refreshAt = startedAt + lifetime.refreshAfterMs;
-    entry.failures = 0;
-    if (!flight.background) this.#touch(entry, this.#timer.now());
-    this.#resize(entry);
+    const updated: CacheEntry<V> = Object.assign(entry, loaded);
+    if (!flight.background) this.#touch(updated, this.#timer.now());
+    this.#resize(updated);
   }
 
   #resize(entry: CacheEntry<V>): void {
     const bytes = this.#sizeOf(entry.value) + entry.key.length * 2 + ENTRY_OVERHEAD_BYTES;
-    this.#bytes += bytes - entry.bytes;
+    this.bytes += bytes - entry.bytes;
     entry.bytes = bytes;
     // Remove an entry that is larger than the whole cache; otherwise it would evict all others first.
     if (bytes > this.#maxBytes) this.#remove(entry);
     for (const leastRecent of this.#entries.values()) {
-      if (this.#bytes <= this.#maxBytes) return;
+      if (this.bytes <= this.#maxBytes) return;
       this.#remove(leastRecent);
     }
   }
@@ -255,7 +224,7 @@ export class ResultCache<V> {
   #remove(entry: CacheEntry<V>): void {
     this.#entries.delete(entry.key);
     if (entry === this.#lastRequested) this.#lastRequested = undefined;
-    this.#bytes -= entry.bytes;
+    this.bytes -= entry.bytes;
   }
 }
 

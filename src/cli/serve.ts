@@ -5,7 +5,7 @@ import { type Invocation, readServeConfig } from '../config.ts';
 import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
 import { readVersion } from '../system/version.ts';
-import type { FirstToken } from '../token/first-token.ts';
+import type { FirstToken } from '../token/token-file.ts';
 import type { Io } from './io.ts';
 import { showConversion } from './terminal.ts';
 

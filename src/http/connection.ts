@@ -1,6 +1,9 @@
-// State of a connection that outlives one request: the order of the responses, and how the connection is closed.
-import type { ServerResponse } from 'node:http';
+// State of a connection that outlives one request: the order of the responses, the delay of responses to wrong secrets, and how the
+// connection is closed.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { AuthThrottle } from '../token/auth-throttle.ts';
+import type { HttpResponse } from './response.ts';
 
 /** The responses of each connection that are not completely sent, in the order of their requests. */
 const unfinishedResponses = new WeakMap<Socket, Set<ServerResponse>>();
@@ -77,4 +80,46 @@ export function closeAfterWriting(socket: Socket, bytes: string): void {
   socket.resume();
   const timeout = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timeout));
+}
+
+/** Connections that are closed after a delayed response, or at once because too many responses wait. */
+const closingConnections = new WeakSet<Socket>();
+
+/**
+ * Sends the response to a wrong secret when the auth throttle allows it. If there is a delay, the connection is closed after the
+ * response. If too many responses wait, it is closed at once. Until then, it keeps as little memory as possible, because anyone can
+ * send wrong secrets.
+ */
+export function sendThrottled(
+  authThrottle: AuthThrottle,
+  address: string,
+  rawRequest: IncomingMessage,
+  response: HttpResponse,
+  send: () => void,
+): void {
+  const { socket } = rawRequest;
+  const delayMs = authThrottle.countFailure(address);
+  if (delayMs === 0) {
+    send();
+    return;
+  }
+  closingConnections.add(socket);
+  if (delayMs === undefined) {
+    socket.destroy(); // too many responses wait
+    return;
+  }
+  rawRequest.resume(); // drops the body as it arrives
+  Object.assign(rawRequest, { url: '', headers: {}, rawHeaders: [] }); // Node keeps the request until its response is sent
+  response.headers.push('Connection', 'close');
+  onConnectionClose(socket, authThrottle.wait(delayMs, send));
+}
+
+/**
+ * Call it for a request that is pipelined behind other responses. If one of them is delayed, closes the connection and returns
+ * true: otherwise the request would wait too, and take memory.
+ */
+export function closeIfThrottled(socket: Socket): boolean {
+  const isClosing = closingConnections.has(socket);
+  if (isClosing) socket.destroy();
+  return isClosing;
 }

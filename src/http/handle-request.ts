@@ -3,19 +3,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError, RefusedError } from '../domain/errors.ts';
 import type { Event, Observe } from '../observe/event.ts';
+import type { AuthThrottle } from '../token/auth-throttle.ts';
 import { WrongSecretError } from './authenticate.ts';
-import { trackUnfinished, watchDelivery } from './connection.ts';
+import { closeIfThrottled, sendThrottled, trackUnfinished, watchDelivery } from './connection.ts';
 import { addCors, corsPreflightResponse } from './cors.ts';
 import { errorResponse, STATUS_BY_CODE, toClientError } from './error-response.ts';
 import { isRejected } from './parser-error.ts';
 import { checkRequest, hasAmbiguousEnd } from './request-limits.ts';
 import { type HttpResponse, send } from './response.ts';
 import { findRoute, HttpRequest, type Route } from './router.ts';
-import { closeIfThrottled, sendThrottled, type ThrottleDependencies } from './throttled-response.ts';
 import { addHsts } from './tls.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
 
-export interface RequestDependencies extends ThrottleDependencies {
+export interface RequestDependencies {
+  readonly authThrottle: AuthThrottle;
+  readonly clientAddressOf: (rawRequest: IncomingMessage) => string;
   readonly routes: readonly Route[];
   /** The route of `routes` that has cache hits. */
   readonly hitRoute: Route | undefined;
@@ -141,12 +143,13 @@ function sendResponse(
     void response.stream?.release();
     return;
   }
-  const { corsOrigins, unsentResponses } = dependencies;
+  const { corsOrigins, unsentResponses, authThrottle, clientAddressOf } = dependencies;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
   addHsts(response, socket);
+  const sendNow = () => send(rawResponse, response, unsentResponses);
   if (response.isThrottled)
-    sendThrottled(dependencies, rawRequest, response, () => send(rawResponse, response, unsentResponses));
-  else send(rawResponse, response, unsentResponses);
+    sendThrottled(authThrottle, clientAddressOf(rawRequest), rawRequest, response, sendNow);
+  else sendNow();
 }
 
 /**

@@ -1,14 +1,16 @@
-// Reads and changes tokens.json, which holds the hashes of the secrets. It is created with mode 0600; a change keeps its owner and
-// mode. The names of its fields, such as expires_at, are part of the on-disk format.
-import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+// Reads and changes tokens.json, which holds the hashes of the secrets, and creates the first token at the first startup. The file is
+// created with mode 0600; a change keeps its owner and mode. The names of its fields, such as expires_at, are part of the on-disk
+// format.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../domain/errors.ts';
-import { parseTimestamp } from '../domain/timestamp.ts';
+import { formatTimestamp, parseTimestamp } from '../domain/timestamp.ts';
+import type { Clock } from '../system/clock.ts';
 import { describeFileError } from '../system/file-access.ts';
 import { createDirectory, writeFileDurably } from '../system/files.ts';
 import { withFileLock } from '../system/lock.ts';
-import { isScope, type Token } from './token.ts';
+import { ALL_SCOPES, createSecret, hashSecret, isScope, type Token } from './token.ts';
 
 const nonEmptyText = v.pipe(v.string(), v.nonEmpty());
 const timestampText = v.pipe(
@@ -62,6 +64,43 @@ export async function changeTokenFile(
     });
   } catch (error) {
     throw toOperatorError(`cannot change the tokens file ${file}`, file, error);
+  }
+}
+
+export interface FirstToken {
+  readonly secret: string;
+  /** Writes the secret to a file of mode 0600 and returns its path. Used if standard output is not a terminal. */
+  writeToFile(): Promise<string>;
+}
+
+/**
+ * Creates a token with all scopes, unless the tokens file exists. Calls `show` before it writes the tokens file: if the process ends
+ * in between, the next start creates and shows another token. In the other order, it could leave a valid token whose secret was
+ * never shown.
+ */
+export async function createFirstToken(
+  tokensFile: string,
+  clock: Clock,
+  show: (token: FirstToken) => void | Promise<void>,
+): Promise<void> {
+  if (existsSync(tokensFile)) return;
+  const secret = createSecret();
+  const created_at = formatTimestamp(clock());
+  await show({ secret, writeToFile: () => writeSecret(join(dirname(tokensFile), 'first-token'), secret) });
+  await changeTokenFile(tokensFile, tokens => [
+    ...tokens,
+    { name: 'first', sha256: hashSecret(secret), scopes: ALL_SCOPES, created_at },
+  ]);
+}
+
+async function writeSecret(file: string, secret: string): Promise<string> {
+  const directory = dirname(file);
+  try {
+    createDirectory(directory);
+    await writeFileDurably(file, `${secret}\n`);
+    return file;
+  } catch (error) {
+    throw toOperatorError(`cannot write the first token to ${file}`, directory, error);
   }
 }
 

@@ -1,5 +1,5 @@
 // A token: a stored record with the SHA-256 of a secret, scopes and limits. The secret is the string that a client sends. Secrets
-// are not stored, except the secret of the first token if there was no terminal to show it (first-token.ts).
+// are not stored, except the secret of the first token if there was no terminal to show it (`createFirstToken`).
 import { hash, randomBytes } from 'node:crypto';
 import { isLogKind } from '../domain/log-columns.ts';
 import { parseTimestamp } from '../domain/timestamp.ts';
