@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 const RESPONSE_BYTES = 100_000;
 const MESSAGE = '\u0001'.repeat(10_000); // six times as long in JSON
 
 describe('the byte limit of a response', () => {
-  let app: TestApp;
-  let tokens: TestTokens<'redacted'>;
+  const tokens = useTokens({ redacted: { scopes: ['query'], redact_pii: true } });
+  const app = useApp({ responseBytes: RESPONSE_BYTES, tokensFile: tokens.file });
   beforeAll(async () => {
-    tokens = await createTokens({ redacted: { scopes: ['query'], redact_pii: true } });
-    app = await startTestApp({ responseBytes: RESPONSE_BYTES, tokensFile: tokens.file });
     const records = (project: string, message: string) =>
       Array.from({ length: 15 }, (_, i) =>
         edgeRecord({ id: `${i}`, project, at: `2026-11-14T12:00:${59 - i}Z`, message }),
@@ -23,10 +21,6 @@ describe('the byte limit of a response', () => {
       edgeRecord({ id: 'large', project: 'large', at: '2026-11-14T12:00:01Z', message: MESSAGE.repeat(2) }),
       edgeRecord({ id: 'small', project: 'large', at: '2026-11-14T12:00:00Z' }),
     ]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
   });
 
   const send = (

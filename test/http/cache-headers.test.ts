@@ -1,23 +1,22 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp } from '../support/app.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { getUndecoded } from '../support/undecoded.ts';
+import { useApp } from '../support/use-app.ts';
 
 // The suite's clock is fixed at 2026-11-14T12:34:56.789012Z; time passes only when a test advances it.
 describe('cache headers of a result', () => {
-  let app: TestApp;
   let nextProject = 0;
+  const app = useApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
   beforeAll(async () => {
-    app = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
     await app.append('function_edge', [
       functionEdgeRecord({ at: '2026-11-14T12:30:00Z', project: 'abc' }),
       functionEdgeRecord({ at: '2026-11-14T12:31:00.25Z', project: 'other' }),
     ]);
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'abc' })]);
   });
-  afterAll(() => app.close());
 
   /** A path that no test has requested before. */
   const freshPath = () => `/api/endpoints/query/functions.invocation-stats?project=p${nextProject++}`;

@@ -1,59 +1,43 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
+import { BUILT_IN, testEndpoint } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
 
-const TIERED = {
-  yaml: `
-id: 0f0ac0de-7d6b-4f38-9b4b-3d6a7e1f2c33
-name: test.tiered
-description: Answers the days of the tier.
-reads: edge
-parameters:
-  tier:
-    type: choice
-    choices: { FREE: { days: 1 }, PRO: { days: 7 }, ENTERPRISE: { days: 90 } }
-    fallback: FREE
-    tiers: true
-    description: Any tier.
-columns:
-  days: { type: integer, description: Its days. }
-cache: { lifetime_seconds: 900, warming_seconds: 300 }
-`,
+/** Answers the days of the tier. */
+const TIERED = testEndpoint('test.tiered', {
+  parameters: {
+    tier: {
+      type: 'choice',
+      choices: { FREE: { days: 1 }, PRO: { days: 7 }, ENTERPRISE: { days: 90 } },
+      fallback: 'FREE',
+      tiers: true,
+    },
+  },
+  columns: { days: 'integer' },
+  isCached: true,
   sql: 'select cast($days as integer) as days',
-};
+});
 
 // The first request with a token and a URL is handled step by step. The next ones are answered by one lookup (cache-hit.ts).
 describe('a cache hit', () => {
-  let own: CustomEndpoints;
-  let tokens: TestTokens<'any' | 'free' | 'pro' | 'redacted' | 'pinned' | 'other' | 'narrow' | 'limited'>;
-  let app: TestApp;
+  const tokens = useTokens({
+    any: {},
+    free: { tier: 'FREE' },
+    pro: { tier: 'PRO' },
+    redacted: { redact_pii: true },
+    pinned: { projects: ['alpha'] },
+    other: { projects: ['beta'] },
+    narrow: { scopes: ['query:logs.all'] },
+    limited: { rate: 3 },
+  });
+  const own = useEndpoints({ tiered: TIERED });
+  const endpointFolders = { builtIn: BUILT_IN, custom: own.folder };
+  const app = useApp({ cacheBytes: 1e6, tokensFile: tokens.file, endpointFolders }, new ManualTimer());
   beforeAll(async () => {
-    tokens = await createTokens({
-      any: {},
-      free: { tier: 'FREE' },
-      pro: { tier: 'PRO' },
-      redacted: { redact_pii: true },
-      pinned: { projects: ['alpha'] },
-      other: { projects: ['beta'] },
-      narrow: { scopes: ['query:logs.all'] },
-      limited: { rate: 3 },
-    });
-    own = writeEndpointFolders({ tiered: TIERED });
-    const endpointFolders = { builtIn: BUILT_IN, custom: own.folder };
-    app = await startTestApp(
-      { cacheBytes: 1e6, tokensFile: tokens.file, endpointFolders },
-      new ManualTimer(),
-    );
     const at = '2026-11-14T12:00:00Z';
     await app.append('function_edge', [functionEdgeRecord({ at }), functionEdgeRecord({ at, id: '2' })]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
-    own.remove();
   });
 
   const TARGET = '/api/endpoints/query/functions.invocation-stats?project=alpha&interval=1hr';

@@ -1,25 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { BUILT_IN, SLEEP } from '../support/custom-endpoints.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 type EndpointFile = { description: string; columns: Record<string, object> };
 
 const KEYS = ['id', 'name', 'description', 'max_rows', 'cache', 'sandboxing', 'parameters', 'columns'];
 
 describe('GET /api/endpoints', () => {
-  let custom: CustomEndpoints;
-  let app: TestApp;
-  beforeAll(async () => {
-    custom = writeEndpointFolders({ sleep: SLEEP });
-    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
-  });
-  afterAll(async () => {
-    await app.close();
-    custom.remove();
-  });
+  const custom = useEndpoints({ sleep: SLEEP });
+  const app = useApp({ endpointFolders: { builtIn: BUILT_IN, custom: custom.folder } });
 
   const entry = async (name: string) => {
     const { rows } = await app.get('/api/endpoints');

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY } from '../support/app.ts';
 import { openConnection, type RawConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 const TOKEN = { 'X-API-KEY': API_KEY };
@@ -17,16 +18,14 @@ const ROUTES = [
 ];
 
 describe('an HTTP connection', () => {
-  let app: TestApp;
   let connection: RawConnection;
+  const app = useApp({ cacheBytes: 1_000_000 });
   beforeAll(async () => {
-    app = await startTestApp({ cacheBytes: 1_000_000 });
     await app.append('edge', [edgeRecord({ id: 'row', at: '2026-11-14T12:00:00Z', message: 'h\u00e9llo' })]);
     connection = await openConnection(app.url);
   });
   afterAll(async () => {
     connection.close();
-    await app.close();
   });
 
   test.each(ROUTES)('HEAD %s returns the status and the headers of GET, and no body', async path => {

@@ -4,22 +4,21 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { consoleRoutes } from '../../src/http/console-files.ts';
 import { findRoute } from '../../src/http/router.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY } from '../support/app.ts';
 import { createTempDirectory } from '../support/process.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
+import { useApp } from '../support/use-app.ts';
 
 const BUILT = join(import.meta.dirname, '../../dist/console');
 const FIRST_LOAD_LIMIT_BYTES = 150_000;
 
 describe('the console', () => {
-  let app: TestApp;
   let assets: string[];
+  const app = useApp();
   beforeAll(async () => {
-    app = await startTestApp();
     const page = await (await fetch(app.url)).text();
     assets = [...page.matchAll(/(?:src|href)="\.(\/assets\/[^"]+)"/g)].map(match => match[1] ?? '');
   });
-  afterAll(() => app.close());
 
   /** The bytes on the wire: fetch would decompress them. */
   const raw = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, micros } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -8,9 +9,8 @@ const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8';
 const CSV_TYPE = 'text/csv; charset=utf-8; header=present';
 
 describe('the format of a result', () => {
-  let app: TestApp;
+  const app = useApp();
   beforeAll(async () => {
-    app = await startTestApp();
     await app.append('edge', [
       edgeRecord({ id: 'plain', at: '2026-11-14T12:00:03Z', message: 'nothing special' }),
       edgeRecord({
@@ -29,7 +29,6 @@ describe('the format of a result', () => {
       functionEdgeRecord({ at: '2026-11-14T12:00:00Z', project: 'timeless', ms: null, status: null }),
     ]);
   });
-  afterAll(() => app.close());
 
   const at = (second: number) => micros(`2026-11-14T12:00:0${second}Z`);
   const send = (path: string, accept?: string) =>

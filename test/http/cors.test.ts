@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
+import { useApp } from '../support/use-app.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 const OURS = 'https://dashboard.example.com';
@@ -12,11 +13,7 @@ const corsHeadersOf = (headers: Headers) =>
   [...headers.keys()].filter(name => name.startsWith('access-control-')).sort();
 
 describe('CORS without configured origins', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-  });
-  afterAll(() => app.close());
+  const app = useApp();
 
   test.each(['/health', '/openapi.json', '/api/endpoints', CALL, '/nowhere'])(
     '%s has no CORS header and no Vary: Origin',
@@ -37,11 +34,7 @@ describe('CORS without configured origins', () => {
 });
 
 describe('CORS for configured origins', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ corsOrigins: [OURS, ALSO_OURS] });
-  });
-  afterAll(() => app.close());
+  const app = useApp({ corsOrigins: [OURS, ALSO_OURS] });
 
   const send = (path: string, origin: string | undefined, init: RequestInit = {}) =>
     app.get(path, {

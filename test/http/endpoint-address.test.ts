@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
 import { rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const QUERY = '/api/endpoints/query';
 const UUIDS = {
@@ -11,12 +12,10 @@ const UUIDS = {
 };
 
 describe('the path of an endpoint', () => {
-  let app: TestApp;
+  const app = useApp();
   beforeAll(async () => {
-    app = await startTestApp();
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z' })]);
   });
-  afterAll(() => app.close());
 
   /** Uses a raw connection because fetch would rewrite some of these paths. */
   const statusOf = async (path: string) => {

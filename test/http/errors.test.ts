@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { errorResponse, STATUS_BY_CODE, toClientError } from '../../src/http/error-response.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { API_KEY } from '../support/app.ts';
+import { BUILT_IN, FAULT } from '../support/custom-endpoints.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 const QUERY = '/api/endpoints/query';
 
 describe('error responses', () => {
-  let custom: CustomEndpoints;
-  let app: TestApp;
-  beforeAll(async () => {
-    custom = writeEndpointFolders({ fault: FAULT });
-    app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
-    });
-  });
-  afterAll(async () => {
-    await app.close();
-    custom.remove();
+  const custom = useEndpoints({ fault: FAULT });
+  const app = useApp({
+    endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
   });
 
   const BAD_REQUESTS: [path: string, code: ErrorCode, param?: string, message?: RegExp][] = [

@@ -1,68 +1,54 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
+import { BUILT_IN, SLEEP, testEndpoint } from '../support/custom-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
 
 const EXPLAIN = '/api/endpoints/explain';
 const QUERY = '/api/endpoints/query';
 const LOGS_ALL_ID = '36d4086c-7022-4186-9a0f-e33ec7d730da';
 
-/** Has no parameter `project`, and a condition of its own. */
-const CUSTOM = {
-  yaml: `
-id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c77
-name: custom.paths
-description: Made for a test.
-reads: edge
-applies_pin: true
-parameters:
-  path: { type: text, required: true, description: Any text. }
-columns:
-  count: { type: integer, description: Records. }
-explain: [project, path, never]
-cache: none
-`,
-  sql: `
-select count(*) as count from edge_logs
-where path = $path and (len($pinned_projects) = 0 or list_contains($pinned_projects, project))`,
-  explain: `
+const PINNED = 'len($pinned_projects) = 0 or list_contains($pinned_projects, project)';
+const CUSTOM_EXPLAIN = `
 select null::timestamp as window_start, null::timestamp as window_end, max(timestamp) as newest, min(timestamp) as oldest,
   case when len($pinned_projects) > 0 then count(*) end as project,
   count(*) filter (path = $path) as path, null::integer as never
-from edge_logs
-where len($pinned_projects) = 0 or list_contains($pinned_projects, project)`,
-};
+from edge_logs where ${PINNED}`;
 
-const GROUPED = {
-  yaml: CUSTOM.yaml
-    .replace('9c77', '9c78')
-    .replace('custom.paths', 'custom.grouped')
-    .replace('applies_pin: true', ''),
+/** Has no parameter `project`, and a condition of its own. */
+const CUSTOM = testEndpoint('custom.paths', {
+  parameters: { path: {} },
+  columns: { count: 'integer' },
+  more: { applies_pin: true, explain: ['project', 'path', 'never'] },
+  sql: `select count(*) as count from edge_logs where path = $path and (${PINNED})`,
+  explain: CUSTOM_EXPLAIN,
+});
+
+const GROUPED = testEndpoint('custom.grouped', {
+  parameters: { path: {} },
+  columns: { count: 'integer' },
+  more: { explain: ['project', 'path', 'never'] },
   sql: 'select count(*) as count from edge_logs where path = $path',
-  explain: `${CUSTOM.explain} group by project`,
-};
+  explain: `${CUSTOM_EXPLAIN} group by project`,
+});
 
 // The clock is fixed at 2026-11-14T12:34:56.789012Z.
 describe('GET /api/endpoints/explain', () => {
-  let custom: CustomEndpoints;
-  let tokens: TestTokens<'all' | 'logs' | 'machine' | 'alpha' | 'both' | 'slow'>;
-  let app: TestApp;
+  const custom = useEndpoints({ sleep: SLEEP, custom: CUSTOM, grouped: GROUPED });
+  const tokens = useTokens({
+    all: {},
+    logs: { scopes: ['query:logs.all'] },
+    machine: { scopes: ['ingest', 'metrics'] },
+    alpha: { projects: ['alpha'] },
+    both: { projects: ['alpha', 'beta'] },
+    slow: { rate: 0.001 },
+  });
+  const app = useApp({
+    tokensFile: tokens.file,
+    cacheBytes: 1024 * 1024,
+    endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
+  });
   beforeAll(async () => {
-    custom = writeEndpointFolders({ sleep: SLEEP, custom: CUSTOM, grouped: GROUPED });
-    tokens = await createTokens({
-      all: {},
-      logs: { scopes: ['query:logs.all'] },
-      machine: { scopes: ['ingest', 'metrics'] },
-      alpha: { projects: ['alpha'] },
-      both: { projects: ['alpha', 'beta'] },
-      slow: { rate: 0.001 },
-    });
-    app = await startTestApp({
-      tokensFile: tokens.file,
-      cacheBytes: 1024 * 1024,
-      endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
-    });
     // The records of beta imitate those of alpha: their URLs and functions name alpha.
     await app.append('edge', [
       edgeRecord({ project: 'alpha', at: '2026-11-14T12:20:00Z', path: '/a' }),
@@ -81,11 +67,6 @@ describe('GET /api/endpoints/explain', () => {
         functionEdgeRecord({ project: 'beta', at: '2026-11-14T12:30:00Z', functionId: 'alpha' }),
       ),
     ]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
-    custom.remove();
   });
 
   type Who = keyof typeof tokens.secrets | 'none' | 'wrong' | 'key';

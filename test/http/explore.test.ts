@@ -1,25 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { API_KEY, micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { API_KEY, micros } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 // Two projects, alpha and beta. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('the explore pack', () => {
-  let app: TestApp;
-  let tokens: TestTokens<'alpha' | 'redacted' | 'narrow' | 'free'>;
+  const tokens = useTokens({
+    alpha: { projects: ['alpha'] },
+    redacted: { redact_pii: true },
+    narrow: { scopes: ['query:logs.all'] },
+    free: { tier: 'FREE' },
+  });
+  const app = useApp({
+    tokensFile: tokens.file,
+    responseBytes: 100_000,
+    endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
+  });
   beforeAll(async () => {
-    tokens = await createTokens({
-      alpha: { projects: ['alpha'] },
-      redacted: { redact_pii: true },
-      narrow: { scopes: ['query:logs.all'] },
-      free: { tier: 'FREE' },
-    });
-    app = await startTestApp({
-      tokensFile: tokens.file,
-      responseBytes: 100_000,
-      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
-    });
     const metadata = { client: '192.0.2.7', request: { host: '192.0.2.8' } };
     await app.append('edge', [
       edgeRecord({
@@ -34,10 +32,6 @@ describe('the explore pack', () => {
         edgeRecord({ id: `THEIRS-${id}`, at: '2026-11-14T12:30:00Z', project: 'beta' }),
       ),
     ]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
   });
 
   const send = (who: keyof typeof tokens.secrets | 'key', name: string, query: string) =>

@@ -1,21 +1,20 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { systemTimer } from '../../src/system/timer.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, startTestApp } from '../support/app.ts';
 import { openConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
 // The listener closes slow requests after 15 s and checks every 2 s: each test takes 20 s, so they run concurrently.
 describe.concurrent('slow clients', { timeout: 60_000 }, () => {
-  let app: TestApp;
+  const app = useApp();
   beforeAll(async () => {
-    app = await startTestApp();
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z' })]);
   });
-  afterAll(() => app.close());
 
   test('headers that arrive one byte at a time get 408', async () => {
     const connection = await openConnection(app.url);
@@ -72,11 +71,7 @@ describe.concurrent('slow clients', { timeout: 60_000 }, () => {
 const KEEP_ALIVE_CHUNKS = 'Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
 
 describe('ambiguous requests (request smuggling)', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-  });
-  afterAll(() => app.close());
+  const app = useApp();
 
   test('a thousand wrong tokens on one connection close it', async () => {
     // The auth throttle needs the real time: on the fast clock of other tests, these requests come slowly.
@@ -153,11 +148,7 @@ describe('ambiguous requests (request smuggling)', () => {
 });
 
 describe('response headers', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-  });
-  afterAll(() => app.close());
+  const app = useApp();
 
   test.each([
     ['a successful request', rawRequest(`GET ${CALL}`, { 'X-API-KEY': API_KEY })],

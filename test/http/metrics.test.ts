@@ -1,32 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { REFUSAL_REASONS } from '../../src/domain/errors.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { INTAKE_REJECT_CODES } from '../../src/logs/rejection.ts';
 import { METRICS, type MetricDefinition } from '../../src/observe/metric-definitions.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
-import { API_KEY, fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
-import { BUILT_IN, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { API_KEY, fetchResponse, startTestApp, testStoreOptions } from '../support/app.ts';
+import { BUILT_IN, testEndpoint, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { createTempDirectory } from '../support/process.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
-let tokens: TestTokens<'metrics' | 'other' | 'pinned' | 'expired' | 'limited'>;
-let app: TestApp;
-beforeAll(async () => {
-  tokens = await createTokens({
-    metrics: { scopes: ['metrics'] },
-    other: { scopes: ['query', 'ingest'] },
-    pinned: { scopes: ['metrics', 'query'], projects: ['p'] },
-    expired: { scopes: ['query'], expires_at: '2026-01-01T00:00:00Z' },
-    limited: { scopes: ['query'], rate: 1e-6 },
-  });
-  app = await startTestApp({ tokensFile: tokens.file });
+const tokens = useTokens({
+  metrics: { scopes: ['metrics'] },
+  other: { scopes: ['query', 'ingest'] },
+  pinned: { scopes: ['metrics', 'query'], projects: ['p'] },
+  expired: { scopes: ['query'], expires_at: '2026-01-01T00:00:00Z' },
+  limited: { scopes: ['query'], rate: 1e-6 },
 });
-afterAll(async () => {
-  await app.close();
-  tokens.remove();
-});
+const app = useApp({ tokensFile: tokens.file });
 
 const send = (token = API_KEY, method = 'GET', url = app.internalUrl) =>
   fetchResponse(`${url}/metrics`, { method, headers: { 'X-API-KEY': token } });
@@ -209,19 +201,12 @@ describe('the content of /metrics', () => {
 
 test('failed refreshes of cached results are counted, and reported with their endpoint and reason', async () => {
   const custom = writeEndpointFolders({
-    broken: {
-      yaml: `
-id: 3d0b7a3e-0a44-4d5f-8f39-0f6c1c9d2b77
-name: test.broken
-description: Fails from 12:36 on.
-reads: edge
-parameters: {}
-columns:
-  answer: { type: integer, description: Any number. }
-cache: { lifetime_seconds: 900, warming_seconds: 300 }
-`,
+    // Fails from 12:36 on.
+    broken: testEndpoint('test.broken', {
+      columns: { answer: 'integer' },
+      isCached: true,
       sql: "select cast(case when $now > timestamp '2026-11-14 12:36:00' then 'x' else '1' end as integer) as answer",
-    },
+    }),
   });
   const endpointFolders = { builtIn: BUILT_IN, custom: custom.folder };
   const cached = await startTestApp(

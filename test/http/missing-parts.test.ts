@@ -1,20 +1,19 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { NOW, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { NOW } from '../support/app.ts';
 import { overwriteRandomly } from '../support/embedded-store.ts';
 import { edgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
-let app: TestApp;
+const app = useApp();
 beforeAll(async () => {
-  app = await startTestApp();
   await app.append('edge', [edgeRecord({ at: NOW, id: 'damaged', project: 'p' })]);
   const [part = ''] = readdirSync(join(app.dataDirectory, 'parts'));
   await app.append('edge', [edgeRecord({ at: NOW, id: 'sound', project: 'p' })]);
   const path = join(app.dataDirectory, 'parts', part);
   overwriteRandomly(path, 12_288, statSync(path).size - 12_288); // everything after the headers
 });
-afterAll(() => app.close());
 
 test('a result that lacks a damaged part has the other records, a header and a log line', async () => {
   const response = await app.query('logs.all', { project: 'p' });

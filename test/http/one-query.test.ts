@@ -1,19 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { API_KEY } from '../support/app.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { functionEdgeRecord } from '../support/record.ts';
 import { getUndecoded } from '../support/undecoded.ts';
+import { useApp } from '../support/use-app.ts';
 
 const CALLERS = 1000;
 const PATH = '/api/endpoints/query/functions.invocation-stats?project=abc&interval=1hr';
 
 describe('single flight of a cold cache entry', () => {
-  let app: TestApp;
+  const app = useApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
   beforeAll(async () => {
-    app = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer()); // no time passes: nothing is warmed
     await app.append('function_edge', [functionEdgeRecord({ at: '2026-11-14T12:30:00Z', project: 'abc' })]);
   });
-  afterAll(() => app.close());
 
   test('a thousand concurrent first requests run one query and all get its result', async () => {
     const runQuery = app.store.query;

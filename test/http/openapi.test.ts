@@ -1,16 +1,16 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { RESULT_FORMATS } from '../../src/endpoint/encode-rows.ts';
 import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
 import { internalRoutes, publicRoutes } from '../../src/http/routes.ts';
 import type { RouteDependencies } from '../../src/http/serving.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
 import { readVersion } from '../../src/system/version.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { API_KEY } from '../support/app.ts';
+import { BUILT_IN, SLEEP } from '../support/custom-endpoints.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -36,23 +36,15 @@ interface Document {
 const BUILT_IN_NAMES = ['functions.invocation-stats', 'logs.all', 'usage.api-counts'];
 
 describe('GET /openapi.json', () => {
-  let own: CustomEndpoints;
-  let tokens: TestTokens<'logs' | 'machine'>;
-  let app: TestApp;
   let document: Document;
-  beforeAll(async () => {
-    own = writeEndpointFolders({ sleep: SLEEP });
-    tokens = await createTokens({ logs: { scopes: ['query:logs.all'] }, machine: { scopes: ['ingest'] } });
-    app = await startTestApp({
-      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
-      tokensFile: tokens.file,
-    });
-    document = await read({ 'X-API-KEY': API_KEY });
+  const own = useEndpoints({ sleep: SLEEP });
+  const tokens = useTokens({ logs: { scopes: ['query:logs.all'] }, machine: { scopes: ['ingest'] } });
+  const app = useApp({
+    endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
+    tokensFile: tokens.file,
   });
-  afterAll(async () => {
-    await app.close();
-    own.remove();
-    tokens.remove();
+  beforeAll(async () => {
+    document = await read({ 'X-API-KEY': API_KEY });
   });
 
   const read = async (headers: Record<string, string>): Promise<Document> => {

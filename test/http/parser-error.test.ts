@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { respondToParserError } from '../../src/http/parser-error.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { API_KEY } from '../support/app.ts';
+import { BUILT_IN, SLEEP } from '../support/custom-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 const SLOW = rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=300', { 'X-API-KEY': API_KEY });
 const HEALTH = rawRequest('GET /health');
@@ -34,16 +35,8 @@ async function untilReset(socket: Socket): Promise<void> {
 }
 
 describe('a request that the HTTP parser rejects', () => {
-  let own: CustomEndpoints;
-  let app: TestApp;
-  beforeAll(async () => {
-    own = writeEndpointFolders({ sleep: SLEEP });
-    app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
-  });
-  afterAll(async () => {
-    await app.close();
-    own.remove();
-  });
+  const own = useEndpoints({ sleep: SLEEP });
+  const app = useApp({ endpointFolders: { builtIn: BUILT_IN, custom: own.folder } });
 
   test.each([
     ['a slow request', SLOW + MALFORMED, [200, 400]],

@@ -1,44 +1,26 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp, type TestResponse } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, type TestResponse } from '../support/app.ts';
+import { BUILT_IN, testEndpoint } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
 
 const QUERY = '/api/endpoints/query';
 const FORMATS = ['json', 'ndjson', 'csv'];
 
 /** Counts the records of every project: its SQL does not apply the pin. */
-const UNPINNED_ENDPOINT = {
-  yaml: `
-id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c01
-name: custom.counts
-description: Made for a test.
-reads: edge
-parameters:
-  project: { type: text, required: true, description: Any text. }
-columns:
-  count: { type: integer, description: All records there are. }
-cache: none
-`,
+const UNPINNED_ENDPOINT = testEndpoint('custom.counts', {
+  parameters: { project: {} },
+  columns: { count: 'integer' },
   sql: 'select count(*) as count from edge_logs where $project is not null',
-};
+});
 
 /** Has no parameter `project`: a pinned token gets the records of all its projects. */
-const ENDPOINT_WITHOUT_PROJECT = {
-  yaml: `
-id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c02
-name: custom.projects
-description: Made for a test.
-reads: edge
-applies_pin: true
-parameters:
-  area: { type: text, required: true, description: Any text. }
-columns:
-  project: { type: text, description: A project. }
-  count: { type: integer, description: Its records. }
-cache: { lifetime_seconds: 900, warming_seconds: 300 }
-`,
+const ENDPOINT_WITHOUT_PROJECT = testEndpoint('custom.projects', {
+  parameters: { area: {} },
+  columns: { project: 'text', count: 'integer' },
+  isCached: true,
+  more: { applies_pin: true },
   sql: `
 select project, count(*) as count from edge_logs
 where $area <> '' and (len($pinned_projects) = 0 or list_contains($pinned_projects, project))
@@ -48,33 +30,30 @@ select project, count() as count from edge_logs
 where {area:String} <> ''
   and (empty({pinned_projects:Array(String)}) or has({pinned_projects:Array(String)}, project))
 group by project order by project`,
-};
+});
 
 // Two projects, alpha and beta. The records of beta imitate those of alpha: their URLs, paths,
 // messages and metadata name alpha. The suite's clock is fixed at 2026-11-14T12:34:56.789012Z.
 describe('a token pinned to a project', () => {
-  let custom: CustomEndpoints;
-  let tokens: TestTokens<'alpha' | 'both' | 'dotted' | 'free'>;
-  let app: TestApp;
+  const custom = useEndpoints({
+    'custom.counts': UNPINNED_ENDPOINT,
+    'custom.projects': ENDPOINT_WITHOUT_PROJECT,
+  });
+  const tokens = useTokens({
+    alpha: { projects: ['alpha'] },
+    both: { projects: ['beta', 'alpha'] },
+    dotted: { projects: ['al.ha', '('] },
+    free: {},
+  });
+  const app = useApp(
+    {
+      tokensFile: tokens.file,
+      cacheBytes: 64 * 1024 * 1024,
+      endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
+    },
+    new ManualTimer(),
+  );
   beforeAll(async () => {
-    custom = writeEndpointFolders({
-      'custom.counts': UNPINNED_ENDPOINT,
-      'custom.projects': ENDPOINT_WITHOUT_PROJECT,
-    });
-    tokens = await createTokens({
-      alpha: { projects: ['alpha'] },
-      both: { projects: ['beta', 'alpha'] },
-      dotted: { projects: ['al.ha', '('] },
-      free: {},
-    });
-    app = await startTestApp(
-      {
-        tokensFile: tokens.file,
-        cacheBytes: 64 * 1024 * 1024,
-        endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
-      },
-      new ManualTimer(),
-    );
     const alpha = { at: '2026-11-14T12:20:00Z', project: 'alpha', message: 'of alpha' };
     const beta = {
       at: '2026-11-14T12:30:00Z',
@@ -100,11 +79,6 @@ describe('a token pinned to a project', () => {
       functionEdgeRecord({ ...alpha, functionId: 'alpha', ms: 10 }),
       ...Array.from({ length: 7 }, () => functionEdgeRecord({ ...beta, functionId: 'alpha', ms: 99 })),
     ]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
-    custom.remove();
   });
 
   type Who = keyof typeof tokens.secrets | 'key';

@@ -1,15 +1,11 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { describe, expect, test } from 'vitest';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
+import { useApp } from '../support/use-app.ts';
 
 const MIB = 1024 * 1024;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startTestApp();
-});
-afterAll(() => app.close());
+const app = useApp();
 
 const send = (body: unknown, options?: SendOptions) => sendLogs(app.internalUrl, body, options);
 const validRecord = (id: string) => ({ project: 'p', message: 'm', id });

@@ -1,25 +1,19 @@
 // The memory that the bodies of log requests may hold, and how fast they must arrive.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 const MIB = 1024 * 1024;
 const timer = new ManualTimer();
 
-let tokens: TestTokens<'greedy' | 'other'>;
-let app: TestApp;
 const connections: RawConnection[] = [];
-beforeAll(async () => {
-  tokens = await createTokens({ greedy: { scopes: ['ingest'] }, other: { scopes: ['ingest'] } });
-  app = await startTestApp({ tokensFile: tokens.file, minUploadRate: 1024 }, timer);
-});
+const tokens = useTokens({ greedy: { scopes: ['ingest'] }, other: { scopes: ['ingest'] } });
+const app = useApp({ tokensFile: tokens.file, minUploadRate: 1024 }, timer);
 afterAll(async () => {
   for (const connection of connections) connection.close();
-  await app.close();
-  tokens.remove();
 });
 
 /** Starts a request whose body never becomes complete. */

@@ -1,19 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
+import { afterEach, describe, expect, test } from 'vitest';
+import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
 import { idsOf } from '../support/logs.ts';
 import { openConnection, type RawConnection, rawRequest } from '../support/raw-http.ts';
+import { useApp } from '../support/use-app.ts';
 
 const MIB = 1024 * 1024;
 const REQUEST_LINE = 'POST /api/logs?source_name=edge';
 const HEADERS = { 'X-API-KEY': API_KEY, 'Content-Type': 'application/json' };
 
-let app: TestApp;
 let connection: RawConnection;
-beforeAll(async () => {
-  app = await startTestApp({ intakeQueueBytes: 4 * MIB });
-});
-afterAll(() => app.close());
+const app = useApp({ intakeQueueBytes: 4 * MIB });
 afterEach(() => connection.close());
 
 const record = (project: string, id: string) => JSON.stringify({ project, message: 'm', id });

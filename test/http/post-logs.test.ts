@@ -1,5 +1,5 @@
 import * as zlib from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { listen } from '../../src/http/listener.ts';
 import { internalRoutes } from '../../src/http/routes.ts';
@@ -7,26 +7,18 @@ import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { AuthThrottle } from '../../src/token/auth-throttle.ts';
-import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
-let tokens: TestTokens<'all' | 'edge' | 'reader' | 'pinned' | 'slow'>;
-let app: TestApp;
-beforeAll(async () => {
-  tokens = await createTokens({
-    all: { scopes: ['ingest'] },
-    edge: { scopes: ['ingest:edge'] },
-    reader: { scopes: ['query', 'metrics'] },
-    pinned: { scopes: ['ingest'], projects: ['mine', 'ours'] },
-    slow: { scopes: ['ingest'], rate: 0.001 },
-  });
-  app = await startTestApp({ tokensFile: tokens.file });
+const tokens = useTokens({
+  all: { scopes: ['ingest'] },
+  edge: { scopes: ['ingest:edge'] },
+  reader: { scopes: ['query', 'metrics'] },
+  pinned: { scopes: ['ingest'], projects: ['mine', 'ours'] },
+  slow: { scopes: ['ingest'], rate: 0.001 },
 });
-afterAll(async () => {
-  await app.close();
-  tokens.remove();
-});
+const app = useApp({ tokensFile: tokens.file });
 
 const send = (body: unknown, options?: SendOptions) => sendLogs(app.internalUrl, body, options);
 const line = (project: string, id?: string) =>

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, micros, NOW, startTestApp, type TestApp } from '../support/app.ts';
+import { describe, expect, test } from 'vitest';
+import { API_KEY, micros, NOW } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import {
   attribute,
@@ -13,22 +13,14 @@ import {
   sendOtlp,
   text,
 } from '../support/otlp.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
-let tokens: TestTokens<'edge' | 'reader' | 'pinned'>;
-let app: TestApp;
-beforeAll(async () => {
-  tokens = await createTokens({
-    edge: { scopes: ['ingest:edge'] },
-    reader: { scopes: ['query'] },
-    pinned: { scopes: ['ingest'], projects: ['mine'] },
-  });
-  app = await startTestApp({ tokensFile: tokens.file });
+const tokens = useTokens({
+  edge: { scopes: ['ingest:edge'] },
+  reader: { scopes: ['query'] },
+  pinned: { scopes: ['ingest'], projects: ['mine'] },
 });
-afterAll(async () => {
-  await app.close();
-  tokens.remove();
-});
+const app = useApp({ tokensFile: tokens.file });
 
 const send = (request: OtlpObject | string | Uint8Array, options?: OtlpOptions) =>
   sendOtlp(app.internalUrl, request, options);

@@ -1,27 +1,25 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY } from '../support/app.ts';
 import { type RandomRequest, randomRequest, toBytes } from '../support/random-request.ts';
 import { openConnection, type RawConnection, type RawResponse } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 const LANES = 8;
 const REQUESTS_A_BATCH = 40;
 const BATCHES = 1_250;
 
 describe('50,000 random requests with all kinds of tokens, on several connections', () => {
-  let tokens: TestTokens<'logs' | 'pinned' | 'expired' | 'machine'>;
-  let app: TestApp;
   const lanes: (RawConnection | undefined)[] = Array.from({ length: LANES });
+  const tokens = useTokens({
+    logs: { scopes: ['query:logs.all'], redact_pii: true },
+    pinned: { projects: ['alpha'] },
+    expired: { expires_at: '2026-11-14T12:34:56Z' },
+    machine: { scopes: ['ingest', 'metrics'] },
+  });
+  const app = useApp({ tokensFile: tokens.file, cacheBytes: 16 * 1024 * 1024 });
   beforeAll(async () => {
-    tokens = await createTokens({
-      logs: { scopes: ['query:logs.all'], redact_pii: true },
-      pinned: { projects: ['alpha'] },
-      expired: { expires_at: '2026-11-14T12:34:56Z' },
-      machine: { scopes: ['ingest', 'metrics'] },
-    });
-    app = await startTestApp({ tokensFile: tokens.file, cacheBytes: 16 * 1024 * 1024 });
     const at = '2026-11-14T12:30:00Z';
     await app.append('edge', [
       ...Array.from({ length: 50 }, (_, i) => edgeRecord({ at, path: `/rest/${i}`, message: 'kept-secret' })),
@@ -34,8 +32,6 @@ describe('50,000 random requests with all kinds of tokens, on several connection
   });
   afterAll(async () => {
     for (const lane of lanes) lane?.close();
-    await app.close();
-    tokens.remove();
   });
 
   /** Uses the lane's connection, or a new one if the server has closed it. */

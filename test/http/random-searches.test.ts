@@ -1,7 +1,6 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
 import {
   expressionOf,
@@ -10,14 +9,14 @@ import {
   SEARCHED_KINDS,
   SYNTAX,
 } from '../support/reference-search.ts';
+import { useApp } from '../support/use-app.ts';
 
 /** DENDRO_TEST_SEARCHES sets another number; 50,000 take minutes. */
 const SEARCHES = Number(process.env['DENDRO_TEST_SEARCHES'] ?? 500);
 const CONCURRENCY = 4;
 
-let app: TestApp;
+const app = useApp({ endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined } });
 beforeAll(async () => {
-  app = await startTestApp({ endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined } });
   for (const kind of SEARCHED_KINDS)
     await app.append(
       kind,
@@ -26,7 +25,6 @@ beforeAll(async () => {
         .map((draft, i) => draft(kind, { id: `${i}`, at: 1794659696000000n, project: 'p' })),
     );
 });
-afterAll(() => app.close());
 
 const query = fc.oneof(
   fc.array(fc.constantFrom(...SYNTAX, '\0'), { maxLength: 40 }).map(parts => parts.join('')),

@@ -1,55 +1,41 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { BUILT_IN, testEndpoint } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
 import { getUndecoded } from '../support/undecoded.ts';
+import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
 
 /** Cached and with text columns; no built-in endpoint is both. */
-const CACHED_MESSAGES = {
-  yaml: `
-id: 0f3b6d43-9a6a-4e3a-8a55-6a1f4f0f7a02
-name: own.messages
-description: Made for a test.
-reads: edge
-applies_pin: true
-parameters:
-  project: { type: text, required: true, description: Project reference. }
-columns:
-  at: { type: utc_datetime, description: Time of the record. }
-  event_message: { type: text, description: Message of the record. }
-  metadata: { type: json, description: Metadata of the record. }
-cache: { lifetime_seconds: 900, warming_seconds: 300 }
-`,
+const CACHED_MESSAGES = testEndpoint('own.messages', {
+  parameters: { project: {} },
+  columns: { at: 'utc_datetime', event_message: 'text', metadata: 'json' },
+  isCached: true,
+  more: { applies_pin: true },
   sql: 'select timestamp as at, event_message, metadata from edge_logs where project = $project order by timestamp',
-};
+});
 
 const ADDRESS = /203\.0\.113\.\d|2001:db8::\d/i;
 const CODINGS = ['identity', 'gzip', 'br'];
 const FORMATS = ['json', 'ndjson', 'csv'];
 
 describe('a token with PII redaction', () => {
-  let own: CustomEndpoints;
-  let tokens: TestTokens<'redacted' | 'plain' | 'pinnedRedacted' | 'pinnedPlain'>;
-  let app: TestApp;
+  const own = useEndpoints({ 'own.messages': CACHED_MESSAGES });
+  const tokens = useTokens({
+    redacted: { redact_pii: true },
+    plain: { redact_pii: false },
+    pinnedRedacted: { redact_pii: true, projects: ['redacted-first', 'plain-first'] },
+    pinnedPlain: { projects: ['redacted-first', 'plain-first'] },
+  });
+  const app = useApp(
+    {
+      tokensFile: tokens.file,
+      cacheBytes: 64 * 1024 * 1024,
+      endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
+    },
+    new ManualTimer(),
+  );
   beforeAll(async () => {
-    own = writeEndpointFolders({ 'own.messages': CACHED_MESSAGES });
-    tokens = await createTokens({
-      redacted: { redact_pii: true },
-      plain: { redact_pii: false },
-      pinnedRedacted: { redact_pii: true, projects: ['redacted-first', 'plain-first'] },
-      pinnedPlain: { projects: ['redacted-first', 'plain-first'] },
-    });
-    app = await startTestApp(
-      {
-        tokensFile: tokens.file,
-        cacheBytes: 64 * 1024 * 1024,
-        endpointFolders: { builtIn: BUILT_IN, custom: own.folder },
-      },
-      new ManualTimer(),
-    );
     const projects = [
       'redacted-first',
       'plain-first',
@@ -69,11 +55,6 @@ describe('a token with PII redaction', () => {
         ),
       ),
     );
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
-    own.remove();
   });
 
   type Who = keyof typeof tokens.secrets;

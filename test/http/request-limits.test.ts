@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { describe, expect, test } from 'vitest';
+import { API_KEY } from '../support/app.ts';
 import { openConnection, type RawResponse, rawRequest, sendRaw } from '../support/raw-http.ts';
+import { useApp } from '../support/use-app.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha&x=';
 const TOKEN = { 'X-API-KEY': API_KEY };
@@ -16,11 +17,7 @@ function expectError({ status, headers, body }: RawResponse, expected: number, c
 }
 
 describe('limits of a request', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp();
-  });
-  afterAll(() => app.close());
+  const app = useApp();
 
   test('a URL of 8 KiB is accepted, one byte more is 414', async () => {
     expect((await sendRaw(app.url, rawRequest(`GET ${target(8192)}`, TOKEN))).status).toBe(200);

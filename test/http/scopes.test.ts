@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { API_KEY, startTestApp } from '../support/app.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { createTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 // The access matrix. A column is a kind of token, a cell the expected status. The queries use the project that the
 // pinned token is pinned to; `&x` adds a bad parameter. Requests with several errors show the order of the checks: path, method,
@@ -70,24 +71,16 @@ const SPECS = {
   admin: { scopes: ['admin'] },
 };
 
-type TokenName = keyof typeof SPECS;
-
 describe('access by kind of token', () => {
-  let tokens: TestTokens<TokenName>;
-  let app: TestApp;
+  const tokens = useTokens(SPECS);
+  const app = useApp({ tokensFile: tokens.file }, new ManualTimer());
   beforeAll(async () => {
-    tokens = await createTokens(SPECS);
-    app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
     const at = '2026-11-14T12:34:00Z';
     await app.append('edge', [edgeRecord({ at, message: 'a row' })]);
     await app.append('function_edge', [functionEdgeRecord({ at })]);
     expect((await send('GET', '/api/endpoints', 'revoked')).status).toBe(200);
     await tokens.revoke('revoked');
     await app.pass(1000);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
   });
 
   /** Advances time meanwhile: the app's timer is manual, and the auth throttle would delay wrong tokens forever. */

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { micros } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const AT = '2026-11-14T12:30:00.123456Z';
 
 describe('the parameter timestamps', () => {
-  let app: TestApp;
+  const app = useApp({ cacheBytes: 1_000_000 });
   beforeAll(async () => {
-    app = await startTestApp({ cacheBytes: 1_000_000 });
     await app.append('edge', [edgeRecord({ id: 'one', at: AT })]);
     await app.append('function_edge', [functionEdgeRecord({ at: AT })]);
   });
-  afterAll(() => app.close());
 
   test.each([
     ['logs.all', {}, Number(micros(AT)), AT],

@@ -5,12 +5,13 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { readTlsPair } from '../../src/http/tls.ts';
-import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
+import { API_KEY, startTestApp } from '../support/app.ts';
 import { onlyLine, PROCESS_API_KEY, runDendro, startServer } from '../support/process.ts';
-import { createSelfSigned, type SelfSigned } from '../support/self-signed.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
+import { useApp } from '../support/use-app.ts';
 
 /** Requests over TLS and trusts only this certificate. */
 function getTrusting(
@@ -32,16 +33,9 @@ function connectionProtocol(socket: object): string | null {
   return getProtocol.call(socket);
 }
 
-let directory: string;
-let pair: SelfSigned;
-let other: SelfSigned;
-let files: { cert: string; key: string };
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
-  pair = createSelfSigned();
-  other = createSelfSigned();
-  files = { cert: file('cert.pem', pair.cert), key: file('key.pem', pair.key) };
-});
+const directory = mkdtempSync(join(tmpdir(), 'dendro-tls-'));
+const [pair, other] = [createSelfSigned(), createSelfSigned()];
+const files = { cert: file('cert.pem', pair.cert), key: file('key.pem', pair.key) };
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 function file(name: string, content: string): string {
@@ -51,11 +45,7 @@ function file(name: string, content: string): string {
 }
 
 describe('a public listener with a certificate', { timeout: 60_000 }, () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startTestApp({ tls: files });
-  });
-  afterAll(() => app.close());
+  const app = useApp({ tls: files });
 
   const port = () => Number(new URL(app.url).port);
 

@@ -1,33 +1,26 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 const QUERY = '/api/endpoints/query';
 
 describe('the maximum tier of a token', () => {
-  let tokens: TestTokens<'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | 'GOLD' | 'any'>;
-  let app: TestApp;
+  const tokens = useTokens({
+    FREE: { tier: 'FREE' },
+    PRO: { tier: 'PRO' },
+    PAYG: { tier: 'PAYG' },
+    ENTERPRISE: { tier: 'ENTERPRISE' },
+    GOLD: { tier: 'GOLD' },
+    any: {},
+  });
+  const app = useApp({ tokensFile: tokens.file }, new ManualTimer());
   beforeAll(async () => {
-    tokens = await createTokens({
-      FREE: { tier: 'FREE' },
-      PRO: { tier: 'PRO' },
-      PAYG: { tier: 'PAYG' },
-      ENTERPRISE: { tier: 'ENTERPRISE' },
-      GOLD: { tier: 'GOLD' },
-      any: {},
-    });
-    app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
     await app.append('edge', [
       edgeRecord({ id: 'today', at: '2026-11-14T12:00:00Z' }),
       edgeRecord({ id: 'this week', at: '2026-11-10T12:00:00Z' }),
       edgeRecord({ id: 'this quarter', at: '2026-09-14T12:00:00Z' }),
     ]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
   });
 
   const send = (token: keyof typeof tokens.secrets, parameters: Record<string, string>) =>
@@ -63,21 +56,13 @@ describe('the maximum tier of a token', () => {
 
 // Time passes only when a test advances it.
 describe('the rate of a token', () => {
-  let tokens: TestTokens<'two' | 'slow' | 'other' | 'pinned'>;
-  let app: TestApp;
-  beforeAll(async () => {
-    tokens = await createTokens({
-      two: { rate: 2 },
-      slow: { rate: 0.1 },
-      other: { rate: 2 },
-      pinned: { rate: 1, projects: ['alpha'], scopes: ['query:logs.all'] },
-    });
-    app = await startTestApp({ tokensFile: tokens.file }, new ManualTimer());
+  const tokens = useTokens({
+    two: { rate: 2 },
+    slow: { rate: 0.1 },
+    other: { rate: 2 },
+    pinned: { rate: 1, projects: ['alpha'], scopes: ['query:logs.all'] },
   });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
-  });
+  const app = useApp({ tokensFile: tokens.file }, new ManualTimer());
 
   const send = (token: keyof typeof tokens.secrets, path: string, method = 'GET') =>
     app.get(path, { method, headers: { 'X-API-KEY': tokens.secrets[token] } });

@@ -1,25 +1,20 @@
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { writeFileDurably } from '../../src/system/files.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { openConnection, type RawConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 const CALL = '/api/endpoints/query/logs.all?project=alpha';
 
 describe('the token of a request', () => {
-  let tokens: TestTokens<'dashboard'>;
-  let app: TestApp;
+  const tokens = useTokens({ dashboard: { scopes: ['query'] } });
+  const app = useApp({ tokensFile: tokens.file });
   beforeAll(async () => {
-    tokens = await createTokens({ dashboard: { scopes: ['query'] } });
-    app = await startTestApp({ tokensFile: tokens.file });
     await app.append('edge', [edgeRecord({ id: 'row', at: '2026-11-14T12:00:00Z' })]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
   });
 
   const statusWith = async (headers: Record<string, string>, path = CALL) => {

@@ -3,15 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_VARIABLES } from '../../src/config.ts';
 import { MAX_LAG_BYTES } from '../../src/http/unsent-responses.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
-import {
-  BUILT_IN,
-  type CustomEndpoints,
-  EXPLORE,
-  writeEndpointFolders,
-} from '../support/custom-endpoints.ts';
+import { BUILT_IN, EXPLORE, testEndpoint } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 /** More than the socket buffers of both sides hold. */
 const LARGE_BYTES = 14_000_000;
@@ -21,38 +17,28 @@ const PERIOD_MS = 15_000;
 const BYTES_PER_PERIOD = (MIN_RATE * PERIOD_MS) / 1000;
 
 /** Its result is smaller than the slices in which large responses are written. */
-const MEDIUM = {
-  yaml: `
-id: 7f6f8a52-3c0c-4b8e-9d6b-0a2b6b1d9c60
-name: test.medium
-description: Made for a test.
-reads: edge
-parameters:
-  letter: { type: text, required: true, description: Any text. }
-columns:
-  text: { type: text, description: A long text. }
-cache: { lifetime_seconds: 900, warming_seconds: 300 }
-`,
+const MEDIUM = testEndpoint('test.medium', {
+  parameters: { letter: {} },
+  columns: { text: 'text' },
+  isCached: true,
   sql: 'select repeat($letter, 60000) as text',
-};
+});
 
 const sockets: Socket[] = [];
 
 describe('responses that a client does not read', () => {
   const timer = new ManualTimer();
-  let custom: CustomEndpoints;
-  let app: TestApp;
+  const custom = useEndpoints({ medium: MEDIUM });
+  const app = useApp(
+    {
+      unsentBytes: LARGE_BYTES,
+      minDownloadRate: MIN_RATE,
+      cacheBytes: 1_000_000,
+      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: custom.folder },
+    },
+    timer,
+  );
   beforeAll(async () => {
-    custom = writeEndpointFolders({ medium: MEDIUM });
-    app = await startTestApp(
-      {
-        unsentBytes: LARGE_BYTES,
-        minDownloadRate: MIN_RATE,
-        cacheBytes: 1_000_000,
-        endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: custom.folder },
-      },
-      timer,
-    );
     await appendLarge(app);
     await app.append('edge', [edgeRecord({ project: 'small', at: '2026-11-14T12:00:00Z' })]);
     await app.append('function_edge', [functionEdgeRecord({ at: '2026-11-14T12:00:00Z', project: 'small' })]);
@@ -60,10 +46,6 @@ describe('responses that a client does not read', () => {
   afterEach(async () => {
     for (const socket of sockets.splice(0)) socket.destroy();
     await expect.poll(readUnsentBytes).toBe(0);
-  });
-  afterAll(async () => {
-    await app.close();
-    custom.remove();
   });
 
   const readUnsentBytes = () => readUnsentBytesOf(app);

@@ -32,6 +32,8 @@ describe('the log of a failure that repeats every second', () => {
       /^\S+ error apply_failed: applying records of kind edge to the store failed.*: the store is gone\n$/,
     );
     expect(logged[3]?.[1]).toMatch(/: the store is gone \(3 similar messages suppressed\)\n$/);
+    const json = logEachSecond(() => failed, 8, 'json').map(([, line]) => JSON.parse(line).suppressed);
+    expect(json).toEqual([undefined, undefined, 1, 3]);
   });
 
   test('reports the recovery, and logs the next failure immediately', () => {
@@ -145,7 +147,7 @@ describe('a log line', () => {
   });
 });
 
-test('the line about a failed request names its route and its endpoint', () => {
+test('the line about a failed request names its route and its endpoint, and the status that the client got', () => {
   const messageOf = (route: string, endpoint?: string) =>
     logLines(
       [{ type: 'request_unavailable', route, endpoint, status: 504, id: 'i', error: new Error('x') }],
@@ -158,15 +160,13 @@ test('the line about a failed request names its route and its endpoint', () => {
   );
   expect(messageOf('/api/logs')).toBe('request i: /api/logs failed with 504: x');
   expect(messageOf('')).toBe('request i: an unknown path failed with 504: x');
-});
-
-test('the line about a failed request has the status that the client got', () => {
-  const messageOf = (status: number) => {
+  const failedWith = (status: number): Event => {
     const request = { route: '/api/admin/backup', endpoint: undefined, status, id: 'i' };
-    return logLines([{ type: 'request_failed', ...request, error: new Error('x') }], { format: 'plain' })[0];
+    return { type: 'request_failed', ...request, error: new Error('x') };
   };
-  expect(messageOf(500)).toBe('request i: /api/admin/backup failed with 500: Error: x');
-  expect(messageOf(200)).toBe('request i: /api/admin/backup failed after status 200 was sent: Error: x');
+  const firstLineOf = (status: number) => logLines([failedWith(status)], { format: 'plain' })[0];
+  expect(firstLineOf(500)).toBe('request i: /api/admin/backup failed with 500: Error: x');
+  expect(firstLineOf(200)).toBe('request i: /api/admin/backup failed after status 200 was sent: Error: x');
 });
 
 test('the lines about damage name the part and what to do', () => {
@@ -208,9 +208,4 @@ test('failed refreshes of cached results are logged with endpoint and cause, and
     },
     { endpoint: 'usage.api-counts' },
   ]);
-});
-
-test('a throttled line in JSON has the number of suppressed ones', () => {
-  const lines = logEachSecond(() => failed, 8, 'json');
-  expect(lines.map(([, line]) => JSON.parse(line).suppressed)).toEqual([undefined, undefined, 1, 3]);
 });

@@ -1,4 +1,5 @@
 // Custom endpoint folders, for tests that need a slow or a failing query.
+import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,26 +63,47 @@ export function documentedEndpoint(): EndpointFiles {
   };
 }
 
-const definition = (id: string, name: string, parameter: string) => `
-id: ${id}
-name: ${name}
-description: An endpoint for tests.
-reads: edge
-parameters:
-  ${parameter}: { type: text, required: true, description: Any text. }
-columns:
-  answer: { type: integer, description: Any number. }
-cache: none
-`;
+/** Definitions of an endpoint for tests, and its SQL files. A parameter without a type is a required text. */
+interface TestEndpoint extends Omit<EndpointFiles, 'yaml'> {
+  readonly parameters?: Readonly<Record<string, object>>;
+  /** The types of the columns. */
+  readonly columns: Readonly<Record<string, string>>;
+  readonly isCached?: boolean;
+  /** Other fields of the definition. */
+  readonly more?: object;
+}
+
+export function testEndpoint(name: string, definition: TestEndpoint): EndpointFiles {
+  const { parameters = {}, columns, isCached = false, more, ...files } = definition;
+  const describe = ([key, fields]: [string, object]) => [key, { description: 'Any.', ...fields }];
+  const digits = hash('sha256', name).slice(0, 12);
+  const yaml = {
+    id: `7f6f8a52-3c0c-4b8e-9d6b-${digits}`,
+    name,
+    description: 'An endpoint for tests.',
+    reads: 'edge',
+    parameters: Object.fromEntries(
+      Object.entries(parameters).map(([key, fields]) =>
+        describe([key, 'type' in fields ? fields : { type: 'text', required: true, ...fields }]),
+      ),
+    ),
+    columns: Object.fromEntries(Object.entries(columns).map(([key, type]) => describe([key, { type }]))),
+    cache: isCached ? { lifetime_seconds: 900, warming_seconds: 300 } : 'none',
+    ...more,
+  };
+  return { yaml: JSON.stringify(yaml), ...files }; // YAML includes JSON
+}
 
 /** Runs for the time given by its parameter `milliseconds` and occupies one connection of the store. */
-export const SLEEP: EndpointFiles = {
-  yaml: definition('5b0c1f5e-52a4-4f6e-8f0b-7d8f3a1c9e11', 'test.sleep', 'milliseconds'),
+export const SLEEP = testEndpoint('test.sleep', {
+  parameters: { milliseconds: {} },
+  columns: { answer: 'integer' },
   sql: 'select coalesce(cast(sleep_ms(cast($milliseconds as bigint)) as integer), 1) as answer',
-};
+});
 
 /** Passes every check at startup, and fails in the store if its parameter `number` is not a number. */
-export const FAULT: EndpointFiles = {
-  yaml: definition('a3b8b0c7-6f0e-4b52-9a63-2f6f0d5c7e22', 'test.fault', 'number'),
+export const FAULT = testEndpoint('test.fault', {
+  parameters: { number: {} },
+  columns: { answer: 'integer' },
   sql: 'select cast($number as integer) as answer',
-};
+});

@@ -18,14 +18,24 @@ export interface TestTokens<Name extends string> {
 export async function createTokens<Name extends string>(
   specs: Readonly<Record<Name, TokenSpec>>,
 ): Promise<TestTokens<Name>> {
+  const { write, ...tokens } = prepareTokens(specs);
+  await write();
+  return tokens;
+}
+
+/** Like `createTokens`, but `write` writes the file. */
+export function prepareTokens<Name extends string>(
+  specs: Readonly<Record<Name, TokenSpec>>,
+): TestTokens<Name> & { write(): Promise<void> } {
   const directory = mkdtempSync(join(tmpdir(), 'dendro-tokens-'));
   const file = join(directory, 'tokens.json');
   const names = Object.keys(specs) as Name[];
   const secrets = Object.fromEntries(names.map(name => [name, createSecret()])) as Record<Name, string>;
-  await changeTokenFile(file, () => names.map(name => storedToken(name, secrets[name], specs[name])));
   return {
     file,
     secrets,
+    write: () =>
+      changeTokenFile(file, () => names.map(name => storedToken(name, secrets[name], specs[name]))),
     revoke: name => changeTokenFile(file, tokens => tokens.filter(token => token.name !== name)),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
