@@ -15,6 +15,7 @@ import {
   type EndpointFiles,
   writeEndpointFolders,
 } from '../support/custom-endpoints.ts';
+import { useDirectory } from '../support/hooks.ts';
 
 const PROJECT = { type: 'text', required: true, description: 'Project reference.' };
 const DEFINITION = {
@@ -229,11 +230,13 @@ describe('a broken endpoint folder', () => {
     rmSync(dataDirectory, { recursive: true, force: true });
   });
 
+  const custom = useDirectory();
+  const writeFolder = (files: Partial<EndpointFiles>) =>
+    writeEndpointFolders({ ids: { yaml: toYaml({}), sql: SQL, ...files } }, custom);
+
   /** Loads and checks the folder as a start of the service does. Returns the message, without the directory. */
   const findProblem = async (files: Partial<EndpointFiles>): Promise<string> => {
-    const { folder: custom, remove } = writeEndpointFolders({
-      ids: { yaml: toYaml({}), sql: SQL, ...files },
-    });
+    writeFolder(files);
     try {
       const { endpoints } = loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb');
       for (const endpoint of endpoints.filter(({ isShipped }) => !isShipped))
@@ -245,24 +248,20 @@ describe('a broken endpoint folder', () => {
       expect(message).not.toContain('\n');
       expect(message.startsWith(join(custom, 'ids', '/'))).toBe(true);
       return message.slice(join(custom, 'ids', '/').length);
-    } finally {
-      remove();
     }
   };
 
   const start = async (files: Partial<EndpointFiles>) => {
-    const { folder, remove } = writeEndpointFolders({ ids: { yaml: toYaml({}), sql: SQL, ...files } });
+    writeFolder(files);
     const config = testConfig(join(dataDirectory, 'started'));
     const events: Event[] = [];
-    const endpointFolders = { ...config.endpointFolders, custom: folder };
+    const endpointFolders = { ...config.endpointFolders, custom };
     try {
       const app = await startApp({ ...config, endpointFolders }, event => events.push(event));
       await app.close();
       return { problem: undefined, events };
     } catch (problem) {
       return { problem, events };
-    } finally {
-      remove();
     }
   };
 
@@ -305,21 +304,27 @@ describe('a broken endpoint folder', () => {
   });
 
   test('a missing definition or SQL file, and a missing directory, are errors that name it', () => {
-    const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
     const load = (directory: string) => () => loadCatalog({ builtIn: BUILT_IN, custom: directory }, 'duckdb');
-    try {
-      // Files next to endpoint folders and hidden folders are ignored.
-      writeFileSync(join(custom, 'README.md'), 'Our endpoints.');
-      mkdirSync(join(custom, '.git'));
-      expect(load(custom)).not.toThrow();
-      mkdirSync(join(custom, 'ids'));
-      expect(load(custom)).toThrow(`${join(custom, 'ids', 'endpoint.yaml')}: is missing`);
-      writeFileSync(join(custom, 'ids', 'endpoint.yaml'), toYaml({}));
-      expect(load(custom)).toThrow(`${join(custom, 'ids', 'duckdb.sql')}: is missing`);
-      expect(load(join(custom, 'nothing'))).toThrow(join(custom, 'nothing'));
-    } finally {
-      rmSync(custom, { recursive: true, force: true });
-    }
+    // Files next to endpoint folders and hidden folders are ignored.
+    writeFileSync(join(custom, 'README.md'), 'Our endpoints.');
+    mkdirSync(join(custom, '.git'));
+    expect(load(custom)).not.toThrow();
+    mkdirSync(join(custom, 'ids'));
+    expect(load(custom)).toThrow(`${join(custom, 'ids', 'endpoint.yaml')}: is missing`);
+    writeFileSync(join(custom, 'ids', 'endpoint.yaml'), toYaml({}));
+    expect(load(custom)).toThrow(`${join(custom, 'ids', 'duckdb.sql')}: is missing`);
+    expect(load(join(custom, 'nothing'))).toThrow(join(custom, 'nothing'));
+  });
+
+  test('an endpoint folder can be a symbolic link, and a link without a target is an error', () => {
+    const target = join(dataDirectory, 'target');
+    mkdirSync(target);
+    writeEndpointFolders({ linked: documentedEndpoint() }, target);
+    const load = () => loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').endpoints;
+    symlinkSync(join(target, 'linked'), join(custom, 'linked'));
+    expect(load().filter(({ isShipped }) => !isShipped)).toHaveLength(1);
+    symlinkSync(join(target, 'nothing'), join(custom, 'dangling'));
+    expect(load).toThrow(`${join(custom, 'dangling', 'endpoint.yaml')}: is missing`);
   });
 
   test('startup fails before the service listens; after the folder is fixed, it starts on the same data', async () => {
@@ -330,19 +335,4 @@ describe('a broken endpoint folder', () => {
     }
     expect(await start({})).toMatchObject({ problem: undefined });
   });
-});
-
-test('an endpoint folder can be a symbolic link, and a link without a target is an error', () => {
-  const { folder: target, remove } = writeEndpointFolders({ linked: documentedEndpoint() });
-  const custom = mkdtempSync(join(tmpdir(), 'dendro-test-'));
-  try {
-    const load = () => loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').endpoints;
-    symlinkSync(join(target, 'linked'), join(custom, 'linked'));
-    expect(load().filter(({ isShipped }) => !isShipped)).toHaveLength(1);
-    symlinkSync(join(target, 'nothing'), join(custom, 'dangling'));
-    expect(load).toThrow(`${join(custom, 'dangling', 'endpoint.yaml')}: is missing`);
-  } finally {
-    remove();
-    rmSync(custom, { recursive: true });
-  }
 });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { API_KEY, fetchResponse, micros, NOW, startTestApp } from '../support/app.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -24,40 +24,34 @@ const largeRecords = (count: number, newest = 0): LogRecord[] =>
 test('a server with a disk limit removes the oldest records and counts them', async () => {
   const timer = new ManualTimer();
   const app = await startTestApp({ maxDiskBytes: 3 * MEBIBYTE }, timer);
-  try {
-    await app.append('edge', largeRecords(1000));
-    await timer.advance(60_000);
-    await expect.poll(() => app.events.filter(({ type }) => type === 'records_evicted')).toHaveLength(1);
-    expect(app.store.readStatistics().embedded?.fileBytes).toBeLessThanOrEqual(0.8 * 3 * MEBIBYTE);
-    const newest = await app.query('logs.all', { project: 'p0', project_tier: 'ENTERPRISE' });
-    expect(newest.rows[0]?.['id']).toBe('0');
-    const metrics = await fetchResponse(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
-    expect(metrics.text).toMatch(/^dendro_records_evicted_total [1-9]\d*$/m);
-  } finally {
-    await app.close();
-  }
+  onTestFinished(() => app.close());
+  await app.append('edge', largeRecords(1000));
+  await timer.advance(60_000);
+  await expect.poll(() => app.events.filter(({ type }) => type === 'records_evicted')).toHaveLength(1);
+  expect(app.store.readStatistics().embedded?.fileBytes).toBeLessThanOrEqual(0.8 * 3 * MEBIBYTE);
+  const newest = await app.query('logs.all', { project: 'p0', project_tier: 'ENTERPRISE' });
+  expect(newest.rows[0]?.['id']).toBe('0');
+  const metrics = await fetchResponse(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
+  expect(metrics.text).toMatch(/^dendro_records_evicted_total [1-9]\d*$/m);
 });
 
 test('files that are not records do not make a server remove records', async () => {
   const timer = new ManualTimer();
   const app = await startTestApp({ maxDiskBytes: 30 * MEBIBYTE }, timer);
   const findEvents = (prefix: string) => app.events.filter(({ type }) => type.includes(prefix));
-  try {
-    await app.append('edge', largeRecords(200));
-    const temporary = join(app.dataDirectory, 'staging', 'spilled');
-    writeFileSync(temporary, randomBytes(30 * MEBIBYTE)); // as if DuckDB wrote intermediate results
+  onTestFinished(() => app.close());
+  await app.append('edge', largeRecords(200));
+  const temporary = join(app.dataDirectory, 'staging', 'spilled');
+  writeFileSync(temporary, randomBytes(30 * MEBIBYTE)); // as if DuckDB wrote intermediate results
+  await timer.advance(60_000);
+  writeFileSync(join(app.dataDirectory, 'copy-of-something'), randomBytes(30 * MEBIBYTE));
+  const checkAgain = async () => {
     await timer.advance(60_000);
-    writeFileSync(join(app.dataDirectory, 'copy-of-something'), randomBytes(30 * MEBIBYTE));
-    const checkAgain = async () => {
-      await timer.advance(60_000);
-      return findEvents('eviction_failed').length;
-    };
-    await expect.poll(checkAgain).toBeGreaterThan(0);
-    expect(findEvents('records_evicted')).toEqual([]);
-    expect(
-      (await app.query('logs.all', { project: 'p0', project_tier: 'ENTERPRISE' })).rows.length,
-    ).toBeGreaterThan(60);
-  } finally {
-    await app.close();
-  }
+    return findEvents('eviction_failed').length;
+  };
+  await expect.poll(checkAgain).toBeGreaterThan(0);
+  expect(findEvents('records_evicted')).toEqual([]);
+  expect(
+    (await app.query('logs.all', { project: 'p0', project_tier: 'ENTERPRISE' })).rows.length,
+  ).toBeGreaterThan(60);
 });
