@@ -95,20 +95,27 @@ describe('GET /health', () => {
           expect(await send(path, {}, listener)).toMatchObject({ status: index === 2 ? live : 503, text });
     });
 
-    test.each(['/api/endpoints', '/api/endpoints/query/logs.all?project=a', '/api/endpoints/query/no.such'])(
-      '%s is 503 with Retry-After, never 401, with any token',
-      async path => {
-        for (const given of [headers, {}, { 'X-API-KEY': 'wrong' }]) {
-          const response = await send(path, { headers: given });
-          expect(response.status).toBe(503);
-          expect(response.error.code).toBe('unavailable');
-          expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-        }
-        expect((await send('/nowhere')).status).toBe(404);
-        expect((await send('/api/endpoints', { method: 'POST', headers })).status).toBe(405);
-        expect((await send('/openapi.json')).status).toBe(200); // it needs no store
-      },
-    );
+    const POST = { method: 'POST', body: '{broken' };
+    test.each<[string, number, RequestInit]>([
+      ['/api/endpoints', 0, {}],
+      ['/api/endpoints/query/logs.all?project=a', 0, {}],
+      ['/api/endpoints/query/no.such', 0, {}],
+      ['/metrics', 1, {}],
+      ['/api/logs', 1, POST],
+    ])('%s is 503 with Retry-After, never 401, with any token', async (path, listener, init) => {
+      for (const given of [headers, {}, { 'X-API-KEY': 'wrong' }]) {
+        const response = await send(path, { ...init, headers: given }, listener);
+        expect([response.status, response.error.code]).toEqual([503, 'unavailable']);
+        expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      }
+    });
+
+    test('path and method are checked before the state, and the OpenAPI document needs no store', async () => {
+      for (const listener of [0, 1]) expect((await send('/nowhere', {}, listener)).status).toBe(404);
+      expect((await send('/api/endpoints', POST)).status).toBe(405);
+      expect((await send('/api/logs', {}, 1)).status).toBe(405);
+      expect((await send('/openapi.json')).status).toBe(200);
+    });
   });
 
   test('on stop, running requests finish, new ones get 503, and closing twice is safe', async () => {

@@ -1,12 +1,8 @@
 import * as zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
-import { listen } from '../../src/http/listener.ts';
-import { internalRoutes } from '../../src/http/routes.ts';
-import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
 import { systemTimer } from '../../src/system/timer.ts';
-import { AuthThrottle } from '../../src/token/auth-throttle.ts';
 import { API_KEY, fetchResponse, startTestApp } from '../support/app.ts';
 import { idsOf, type SendOptions, sendLogs } from '../support/logs.ts';
 import { useApp, useTokens } from '../support/use-app.ts';
@@ -308,39 +304,6 @@ describe('POST /api/logs: tokens', () => {
     await expect.poll(() => idsOf(app, 'ours')).toEqual(['extracted', 'pin-ours']);
     expect(await idsOf(app, 'other')).toEqual([]);
   });
-});
-
-test('while the server is starting, a known path and method gets 503 with Retry-After, never 401', async () => {
-  const listener = await listen({
-    name: 'internal',
-    address: { host: '127.0.0.1', port: 0 },
-    tls: undefined,
-    corsOrigins: [],
-    authThrottle: new AuthThrottle(systemTimer),
-    clientAddressOf: () => '',
-    unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
-    observe: () => {},
-    routes: internalRoutes({
-      version: '0',
-      storeName: 'duckdb',
-      catalog: { endpoints: [], find: () => undefined },
-      serving: () => undefined,
-      state: () => 'starting',
-      isRecoverable: () => true,
-      metricsOpen: false,
-      renderMetrics: async () => '',
-    }),
-  });
-  try {
-    const starting = await sendLogs(listener.url, '{broken', { token: 'dnd_wrong', query: '' });
-    expect([starting.status, starting.error.code]).toEqual([503, 'unavailable']);
-    expect(starting.headers.get('retry-after')).toMatch(/^\d+$/);
-    expect((await fetchResponse(`${listener.url}/metrics`, {})).status).toBe(503);
-    expect((await fetchResponse(`${listener.url}/api/logs`, {})).status).toBe(405);
-    expect((await fetchResponse(`${listener.url}/nowhere`, {})).status).toBe(404);
-  } finally {
-    await listener.close();
-  }
 });
 
 test('acknowledged records are visible to queries within 2 seconds', async () => {
