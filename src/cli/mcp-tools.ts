@@ -15,13 +15,6 @@ import {
   type Target,
 } from './target.ts';
 
-export interface Tool {
-  readonly name: string;
-  readonly title: string;
-  readonly description: string;
-  readonly inputSchema: Readonly<Record<string, unknown>>;
-}
-
 export interface ToolResult {
   /** JSON text of an object, or a plain text if `isError`. */
   readonly text: string;
@@ -49,7 +42,7 @@ export class EndpointTools {
   }
 
   /** Asks the server each time, because its endpoints and the token's scopes can change. */
-  async list(signal: AbortSignal): Promise<Tool[]> {
+  async list(signal: AbortSignal): Promise<ReturnType<typeof toTool>[]> {
     this.#endpoints = nameTools(await listEndpoints(this.#server, RETRY_POLICY, signal));
     return [...this.#endpoints].map(([name, endpoint]) => toTool(name, endpoint));
   }
@@ -109,7 +102,7 @@ export function nameTools(endpoints: readonly CatalogEntry[]): Map<string, Catal
   );
 }
 
-function toTool(name: string, { name: endpoint, description, parameters, columns }: CatalogEntry): Tool {
+function toTool(name: string, { name: endpoint, description, parameters, columns }: CatalogEntry) {
   const fields = columns.map(column => `${column.name} (${column.description})`).join(' ');
   return {
     name,
