@@ -109,10 +109,15 @@ describe('quarantine of rejected records', () => {
 });
 
 describe('the quarantine file', () => {
-  const keepAll = async (lines: readonly string[], maxBytes: number, events: Event[] = []) => {
-    const quarantine = new Quarantine(directory, event => events.push(event), maxBytes);
+  let events: Event[];
+  let quarantine: Quarantine;
+  beforeEach(() => {
+    events = [];
+    quarantine = new Quarantine(directory, event => events.push(event), 1000);
+  });
+  const keepAll = async (lines: readonly string[]) => {
     for (const line of lines) {
-      quarantine.append(line);
+      quarantine.append(`${line}\n`);
       await quarantine.idle();
     }
   };
@@ -120,26 +125,15 @@ describe('the quarantine file', () => {
     Array.from({ length: to - from }, (_, i) => `line ${from + i}`.padEnd(99, '.'));
 
   test('a full file is rotated, and one old file is kept', async () => {
-    await keepAll(
-      numbered(0, 25).map(line => `${line}\n`),
-      1000,
-    );
+    await keepAll(numbered(0, 25));
     expect(readLines(olderFile())).toEqual(numbered(10, 20));
     expect(readLines(file())).toEqual(numbered(20, 25));
   });
 
   test('after a full file was moved away, lines go to a new file, which is rotated when it is full itself', async () => {
-    const events: Event[] = [];
-    const quarantine = new Quarantine(directory, event => events.push(event), 1000);
-    const append = async (lines: readonly string[]) => {
-      for (const line of lines) {
-        quarantine.append(`${line}\n`);
-        await quarantine.idle();
-      }
-    };
-    await append(numbered(0, 10));
+    await keepAll(numbered(0, 10));
     renameSync(file(), join(directory, 'moved.ndjson'));
-    await append(numbered(10, 21));
+    await keepAll(numbered(10, 21));
     expect(events.filter(({ type }) => type === 'quarantine_failed')).toEqual([]);
     expect(readLines(olderFile())).toEqual(numbered(10, 20));
     expect(readLines(file())).toEqual(numbered(20, 21));
@@ -147,7 +141,7 @@ describe('the quarantine file', () => {
 
   test('a line is not joined to a line that a full disk or a crash has cut off', async () => {
     writeFileSync(file(), 'whole\nhal');
-    await keepAll(['next\n', 'last\n'], 1000);
+    await keepAll(['next', 'last']);
     expect(readLines(file())).toEqual(['whole', 'hal', 'next', 'last']);
   });
 
@@ -162,8 +156,6 @@ describe('the quarantine file', () => {
   );
 
   test('lines beyond the size of the queue are dropped and reported', async () => {
-    const events: Event[] = [];
-    const quarantine = new Quarantine(directory, event => events.push(event), 1000);
     for (const line of numbered(0, 100)) quarantine.append(`${line}\n`);
     await quarantine.idle();
     const dropped = events.filter(({ type }) => type === 'quarantine_failed').length;

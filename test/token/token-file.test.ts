@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { writeFileDurably } from '../../src/system/files.ts';
 import { createSecret } from '../../src/token/token.ts';
@@ -38,35 +38,30 @@ describe('the tokens file', () => {
     redact_pii: true,
   });
 
-  test('returns every field as it was written, and no tokens if it does not exist', async () => {
+  test('returns every field as it was written, never a secret, and no tokens if it does not exist', async () => {
     expect(readTokenFile(file)).toEqual([]);
-    const plain = storedToken('plain', 'other');
+    const secret = createSecret();
+    const plain = storedToken('plain', secret);
     await add(full);
     await add(plain);
     expect(readTokenFile(file)).toEqual([full, plain]);
+    const text = readFileSync(file, 'utf8');
+    expect(text).toContain(plain.sha256);
+    expect(text).not.toContain(secret.slice(4, 20));
   });
 
-  test('is created with mode 0600, whatever the umask', async () => {
-    const mask = process.umask(0);
-    try {
+  test.each([0, 0o077])(
+    'is created with mode 0600 and keeps its mode when it is changed, with the umask %i',
+    async mask => {
+      const before = process.umask(mask);
+      onTestFinished(() => void process.umask(before));
       await add(full);
       expect(modeOf(file)).toBe('600');
-    } finally {
-      process.umask(mask);
-    }
-  });
-
-  test('keeps its mode when it is changed, whatever the umask', async () => {
-    const mask = process.umask(0o077);
-    try {
-      await add(full);
       chmodSync(file, 0o640);
       await add(storedToken('another', 'other'));
       expect(modeOf(file)).toBe('640');
-    } finally {
-      process.umask(mask);
-    }
-  });
+    },
+  );
 
   test.runIf(isRoot)('keeps its owner and group when root changes it', async () => {
     await add(full);
