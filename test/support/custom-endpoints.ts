@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 
 /** The directory of the built-in endpoints. */
 export const BUILT_IN = join(import.meta.dirname, '../../endpoints');
@@ -91,7 +92,7 @@ export function testEndpoint(name: string, definition: TestEndpoint): EndpointFi
     cache: isCached ? { lifetime_seconds: 900, warming_seconds: 300 } : 'none',
     ...more,
   };
-  return { yaml: JSON.stringify(yaml), ...files }; // YAML includes JSON
+  return { yaml: stringify(yaml), ...files };
 }
 
 /** Runs for the time given by its parameter `milliseconds` and occupies one connection of the store. */
