@@ -1,8 +1,10 @@
 // Reads and changes tokens.json, which holds the hashes of the secrets, and creates the first token at the first startup. The file is
 // created with mode 0600; a change keeps its owner and mode. The names of its fields, such as expires_at, are part of the on-disk
 // format.
+import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import { OperatorError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp } from '../domain/timestamp.ts';
@@ -47,7 +49,10 @@ export function readTokenFile(file: string): readonly StoredToken[] {
   }
 }
 
-/** Reads, changes and replaces the file under a file lock, so that no concurrent change is lost. */
+/**
+ * Reads, changes and replaces the file under a file lock, so that no concurrent change is lost. A process in another container does
+ * not see the lock: if it has changed the file meanwhile, this starts again. Otherwise a revoked token could become valid again.
+ */
 export async function changeTokenFile(
   file: string,
   change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
@@ -55,15 +60,35 @@ export async function changeTokenFile(
   try {
     createDirectory(dirname(file));
     await withFileLock(file, async () => {
-      const content = { version: 1, tokens: change(readTokenFile(file)) };
-      if (!v.is(tokenFile, content))
-        throw new OperatorError(
-          `${file}: not changed, because the new content would not be a valid tokens file`,
-        );
-      await writeFileDurably(file, `${JSON.stringify(content, undefined, 2)}\n`, { keepOwner: true });
+      while (!(await tryToChange(file, change)));
     });
   } catch (error) {
     throw toOperatorError(`cannot change the tokens file ${file}`, file, error);
+  }
+}
+
+/** Returns false if the file has changed meanwhile. */
+async function tryToChange(
+  file: string,
+  change: (tokens: readonly StoredToken[]) => readonly StoredToken[],
+): Promise<boolean> {
+  const before = readTokenFile(file);
+  const content = { version: 1, tokens: change(before) };
+  if (!v.is(tokenFile, content))
+    throw new OperatorError(`${file}: not changed, because the new content would not be a valid tokens file`);
+  const conflict = new Error('the file has changed');
+  try {
+    await writeFileDurably(file, `${JSON.stringify(content, undefined, 2)}\n`, {
+      temporary: `${file}.${randomUUID()}.new`,
+      beforeRename() {
+        if (!isDeepStrictEqual(readTokenFile(file), before)) throw conflict;
+      },
+      keepOwner: true,
+    });
+    return true;
+  } catch (error) {
+    if (error === conflict) return false;
+    throw error;
   }
 }
 

@@ -31,6 +31,7 @@ test('the package contains the program, its endpoints and the console, and nothi
   const expected = [
     /^(LICENSE|README\.md|package\.json|bin\/dendro|bin\/package\.json)$/,
     /^dist\/[\w/-]+\.(js|sql)$/,
+    /^dist\/(cli\/endpoint-template\/endpoint|http\/openapi)\.yaml$/,
     /^dist\/store\/migrate\/\w+\.\w+\.sql$/,
     /^dist\/client\/[\w-]+\.d\.ts$/,
     /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.gz|\.br)?$/,

@@ -44,7 +44,7 @@ function emulator(): [] | [string] {
   return ['qemu-x86_64-static'];
 }
 
-test('the program for x64 passes the core acceptance set', { timeout: 300_000 }, async () => {
+test('the program for x64 passes the core acceptance set', { timeout: 900_000 }, async () => {
   const [program, ...args] = command;
   const architecture = execFileSync(program, [...args.slice(0, -1), '-p', 'process.arch'], {
     encoding: 'utf8',
