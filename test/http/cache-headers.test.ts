@@ -213,4 +213,13 @@ describe('cache headers of a result', () => {
       expect(Number(headers['content-length'])).toBe(body.length);
     });
   });
+
+  test('HEAD of a cached result has the age and the lifetime of GET', async () => {
+    const path = freshPath();
+    const got = await get(path);
+    const { headers } = await app.get(path, { method: 'HEAD' });
+    for (const name of ['age', 'cache-control', 'etag', 'vary'])
+      expect(headers.get(name), name).toBe(got.headers.get(name));
+    expect(headers.get('cache-status')).toBe('dendro; hit; ttl=900');
+  });
 });
