@@ -53,7 +53,7 @@ const slow: TestProjectInlineConfiguration = {
     isolate: false,
     maxWorkers: 3,
     expect: { poll: { timeout: 20_000 } },
-    testTimeout: 120_000,
+    testTimeout: 600_000,
     hookTimeout: 60_000,
   },
 };

@@ -138,7 +138,7 @@ class Connection {
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (error instanceof DendroError) throw error;
-      throw new DendroError('unreachable', 'cannot reach the server', { cause: error });
+      throw new DendroError('unreachable', `cannot reach ${this.#url}: ${reasonOf(error)}`, { cause: error });
     }
   }
 
@@ -199,6 +199,14 @@ function readResult<T>(
   }
   if (!isValid(result)) throw unreadable(200, undefined);
   return result as T;
+}
+
+/** The error of fetch() itself says only that it failed. In Node, its cause has the reason; a browser tells none to scripts. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error & {
+    readonly cause?: { readonly message?: string; readonly code?: string };
+  };
+  return cause?.message || cause?.code || message;
 }
 
 function isObject(value: unknown): boolean {

@@ -1,12 +1,13 @@
 // The composition root: creates all components from a configuration, step by step, and closes them in order. `startApp` is the
 // server; `startLocalApp` is the same application in the process of a command.
 
+import { resolve } from 'node:path';
 import { endpointIdOf } from './cache/cache-key.ts';
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
 import type { Address, AppConfig, ListenerName, ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
-import { type Catalog, loadCatalog } from './endpoint/catalog.ts';
+import { type Catalog, listTiers, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { LiveCatalog } from './endpoint/live-catalog.ts';
 import { Preflight, runPreflight } from './endpoint/preflight.ts';
@@ -38,7 +39,7 @@ import { createTokenSet, watchTokens } from './token/active-tokens.ts';
 import { AuthThrottle } from './token/auth-throttle.ts';
 import { LastUsedTimes } from './token/last-used.ts';
 import { RateLimit } from './token/rate-limit.ts';
-import { createSecret, hashSecret } from './token/token.ts';
+import { allows, createSecret, hasExpired, hashSecret, type Token } from './token/token.ts';
 import { createFirstToken, type FirstToken } from './token/token-file.ts';
 
 export interface App {
@@ -53,7 +54,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** The application in the process of a command: all routes, but no listeners and no background jobs. */
+/** The application in the process of a command: all routes, but no listeners and no cache. The applier is its only background job. */
 export interface LocalApp {
   readonly store: Store;
   /** Handles a request as the listeners of a server do. The request needs no token and has every scope. */
@@ -90,15 +91,19 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     if (config.environmentKeys.length === 0)
       await createFirstToken(config.tokensFile, clock, options.showFirstToken ?? (() => {}));
     const auth = openTokens(context);
+    const names = namesOf(catalog);
+    const isUseful = (token: Token) => names.some(name => allows(token, 'query', name));
+    if (!auth.tokens.list.some(token => isUseful(token) && !hasExpired(token, clock)))
+      observe({ type: 'no_query_token', tokensFile: resolve(config.tokensFile) });
     const cache = startCache(context);
     const { retentionDays, maxDiskBytes } = config;
     const limits = { dataDirectory: config.store.dataDirectory, retentionDays, maxDiskBytes };
     const maintenance = new Maintenance(store, limits, clock, timer, observe);
     maintenance.start();
     closers.add('jobs', () => maintenance.close());
-    const erasure = await openErasure(context, { store, intake, quarantine }, () =>
-      cache?.removeWhere(() => true),
-    );
+    const erasure = await openErasure(context, { store, intake, quarantine }, async () => {
+      cache?.removeWhere(() => true);
+    });
     const cacheHits = new CacheHits();
     startCatalog(context, { store, cacheHits, cache });
     if (state.hasFailed) await state.failure; // throws
@@ -129,7 +134,7 @@ export async function startLocalApp(
     const { store, quarantine } = await openData(context);
     if (checksEndpoints) await runPreflight(catalog, store);
     const intake = await openIntake(context, store, quarantine);
-    const erasure = await openErasure(context, { store, intake, quarantine }, () => {});
+    const erasure = await openErasure(context, { store, intake, quarantine }, async () => {});
     await erasure.resume().catch(() => {}); // reported as an event; the next start repeats it
     const { auth, secret } = createLocalAuth(context);
     const cacheHits = new CacheHits();
@@ -170,6 +175,7 @@ function createContext<Config extends AppConfig>(
     observe,
   });
   metrics.addEndpoints(namesOf(catalog));
+  checkDefaultTier(config, catalog);
   const unsentLimits = { maxBytes: unsentBytes, minBytesPerSecond: minDownloadRate };
   return {
     ...{ config, clock, timer, idempotencyTimer, bodyParser, metrics, state, observe, catalog },
@@ -177,6 +183,12 @@ function createContext<Config extends AppConfig>(
     unsentResponses: new UnsentResponses(unsentLimits, timer),
     connectionLimit: new ConnectionLimit(),
   };
+}
+
+function checkDefaultTier({ defaultTier }: AppConfig, { endpoints }: Catalog): void {
+  const tiers = listTiers(endpoints.map(({ definition }) => definition));
+  if (defaultTier !== undefined && !tiers.includes(defaultTier))
+    throw new OperatorError(`--default-tier ${defaultTier} is unknown; allowed: ${tiers.join(', ')}`);
 }
 
 function closeAll({ state, closers }: Context): Promise<void> {
@@ -314,8 +326,9 @@ async function openIntake(
   store: Store,
   quarantine: Quarantine,
 ): Promise<Intake> {
-  const { retentionDays, intakeQueueBytes: queueBytes, idempotencyBytes } = config;
-  const options = { dataDirectory: config.store.dataDirectory, retentionDays, queueBytes, idempotencyBytes };
+  const { retentionDays, intakeQueueBytes: queueBytes, idempotencyBytes, projectMetrics = false } = config;
+  const { dataDirectory } = config.store;
+  const options = { dataDirectory, retentionDays, queueBytes, idempotencyBytes, projectMetrics };
   const dependencies = { store, quarantine, bodyParser, clock, timer, idempotencyTimer, observe };
   const intake = await Intake.open(options, dependencies);
   closers.add('intake', () => intake.close());
@@ -325,10 +338,10 @@ async function openIntake(
 async function openErasure(
   { config, observe, closers }: Context,
   components: Pick<ErasureDependencies, 'store' | 'intake' | 'quarantine'>,
-  clearCache: () => void,
+  eraseElsewhere: ErasureDependencies['eraseElsewhere'],
 ): Promise<Erasure> {
   const { dataDirectory } = config.store;
-  const erasure = await Erasure.open({ ...components, dataDirectory, clearCache, observe });
+  const erasure = await Erasure.open({ ...components, dataDirectory, eraseElsewhere, observe });
   closers.add('jobs', () => erasure.close());
   return erasure;
 }
@@ -362,6 +375,7 @@ function createServing(
   const { store, intake } = components;
   return {
     ...components,
+    defaultTier: config.defaultTier,
     unsentResponses,
     observe,
     maxResultBytes: config.responseBytes,
@@ -457,8 +471,13 @@ function startCache({
   closers,
 }: Context<ServeConfig>): ResultCache<EndpointResult> | undefined {
   if (config.cacheBytes === 0) return undefined;
-  const cache = new ResultCache<EndpointResult>(config.cacheBytes, result => result.bytes, timer);
-  const warmer = new Warmer(cache, timer, config.warmConcurrency, (key, error) => {
+  const cache = new ResultCache<EndpointResult>(
+    config.cacheBytes,
+    timer,
+    result => result.bytes,
+    result => result.rows.length === 0,
+  );
+  const warmer = new Warmer(cache, timer, (key, error) => {
     const id = endpointIdOf(key);
     const endpoint = catalog.find(id)?.definition.name ?? id;
     observe({ type: 'cache_refresh_failed', endpoint, error });

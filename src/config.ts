@@ -1,12 +1,21 @@
 // Parses the flags and the environment; nothing else reads them. (cli/program.ts reads the command's name and --help.) Every flag
 // except --help has an environment variable DENDRO_<NAME> (for --url, see URL_VARIABLES); the flag takes precedence.
+import { existsSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { suggest } from './domain/closest-name.ts';
+import { findClosest, suggest } from './domain/closest-name.ts';
+import { parseDuration } from './domain/duration.ts';
 import { UsageError } from './domain/errors.ts';
+import {
+  LIMITS,
+  type Limits,
+  MIN_KEY_LENGTH,
+  QUERY_CONCURRENCY,
+  QUERY_QUEUE_LENGTH,
+  SLOW_QUERY_MS,
+} from './domain/limits.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
-import { LIMITS, type Limits } from './limits.ts';
 import { LOG_FORMATS } from './observe/log.ts';
 import { isClickHouseUrl, parseClickHouseUrl } from './store/clickhouse-url.ts';
 import type { StoreOptions } from './store/open-store.ts';
@@ -44,8 +53,9 @@ export const FLAGS = {
   },
   packs: {
     value: 'PACK',
+    default: 'explore',
     many: true,
-    help: 'pack of endpoints to enable, in addition to the built-in endpoints: explore (repeatable)',
+    help: 'packs of endpoints, in addition to the built-in endpoints: explore, or none (repeatable)',
   },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
   'retention-days': {
@@ -75,12 +85,18 @@ export const FLAGS = {
     default: '67108864',
     help: 'memory limit of the result cache; 0 disables the cache',
   },
+  'default-tier': {
+    value: 'TIER',
+    default: 'FREE',
+    help: 'tier of a request without project_tier, such as FREE, PRO, PAYG or ENTERPRISE',
+  },
   'log-format': {
     value: 'FORMAT',
     help: 'format of the log on standard error: json or text (default: text on a terminal, otherwise json)',
   },
   'access-log': { help: 'log every request: method, route, endpoint, status, duration and address' },
   'metrics-open': { help: 'serve /metrics without a token' },
+  'project-metrics': { help: 'count requests and errors of each project in /metrics' },
   source: {
     value: 'KIND',
     help: 'log kind or source name of the records; not needed for a quarantine file',
@@ -157,6 +173,8 @@ export const URL_VARIABLES: Readonly<Record<ListenerName, string>> = {
 export interface Invocation {
   readonly positionals: readonly string[];
   readonly environmentKeys: readonly EnvironmentKey[];
+  /** Reads a variable that the operator has named in a file. */
+  readonly readVariable: (name: string) => string | undefined;
   /** The listener that --url names. */
   readonly listener: ListenerName;
   /** Whether the variable with the URL of the other listener is set. */
@@ -165,7 +183,7 @@ export interface Invocation {
   origin(name: FlagName): 'flag' | 'variable' | undefined;
   /** The flag's value, or that of its variable, or the default. */
   text(name: FlagName): string | undefined;
-  /** All values of a repeatable flag or, without the flag, of its variable. */
+  /** All values of a repeatable flag, or of its variable, or the default. */
   many(name: FlagName): readonly string[];
   /** Whether a switch is given as a flag, or its variable turns it on. */
   isOn(name: FlagName): boolean;
@@ -184,18 +202,18 @@ export function readInvocation(
   return {
     positionals,
     environmentKeys: readEnvironmentKeys(environment),
+    readVariable: name => environment[name],
     listener,
     hasOtherUrl: Boolean(environment[URL_VARIABLES[listener === 'public' ? 'internal' : 'public']]),
     origin(name) {
       if (values[name] !== undefined) return 'flag';
       return variable(name) === undefined ? undefined : 'variable';
     },
-    many: name =>
-      (values[name] as string[] | undefined) ??
-      variable(name)
-        ?.split(/[\s,]+/)
-        .filter(Boolean) ??
-      [],
+    many(name) {
+      const flag: Flag = FLAGS[name];
+      const given = values[name] as string[] | undefined;
+      return given ?? (variable(name) ?? flag.default ?? '').split(/[\s,]+/).filter(Boolean);
+    },
     text(name) {
       const given = (values[name] as string[] | undefined) ?? [];
       if (given.length > 1) throw new UsageError(`--${name} is given ${given.length} times; give it once`);
@@ -212,8 +230,16 @@ function parseFlags(
 ): Pick<ReturnType<typeof parseArgs>, 'positionals' | 'values'> {
   const options: Record<string, { type: 'string' | 'boolean'; multiple: boolean }> = {};
   for (const name of flags) options[name] = { type: isSwitch(name) ? 'boolean' : 'string', multiple: true };
+  // Node takes a negative number for a flag. With `=` it is a value, and the error about it says what is allowed.
+  const joined: string[] = [];
+  for (const arg of args) {
+    const previous = joined.at(-1) ?? '';
+    if (/^-\d/.test(arg) && options[previous.slice(2)]?.type === 'string')
+      joined.splice(-1, 1, `${previous}=${arg}`);
+    else joined.push(arg);
+  }
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true });
+    return parseArgs({ args: joined, options, allowPositionals: true });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const [reason = ''] = message.split(/\. |\n/);
@@ -237,6 +263,20 @@ export function isSwitch(name: FlagName): boolean {
 
 export function variableOf(flag: FlagName): string {
   return `DENDRO_${flag.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** The variables of the environment that look like Dendro's but are none, each with the name that was probably meant. */
+export function findUnknownVariables(environment: NodeJS.ProcessEnv): string[] {
+  const flags = (Object.keys(FLAGS) as FlagName[]).filter(name => name !== 'help');
+  const known = [...flags.map(variableOf), ...Object.values(URL_VARIABLES), ...Object.keys(KEY_VARIABLES)];
+  const unknown = Object.keys(environment).filter(
+    name => name.startsWith('DENDRO_') && !known.includes(name),
+  );
+  const withoutPrefix = (name: string) => name.slice('DENDRO_'.length);
+  return unknown.map(name => {
+    const closest = findClosest(withoutPrefix(name), known.map(withoutPrefix));
+    return closest === undefined ? name : `${name} (did you mean DENDRO_${closest}?)`;
+  });
 }
 
 /** What the value comes from, as error messages name it: the variable, or else the flag. */
@@ -268,20 +308,22 @@ export const KEY_VARIABLES = {
   DENDRO_INGEST_KEY: ['ingest'],
   DENDRO_QUERY_KEY: ['query'],
 } as const;
-const MIN_KEY_LENGTH = 16;
 
 function readEnvironmentKeys(environment: NodeJS.ProcessEnv): EnvironmentKey[] {
-  const keys: EnvironmentKey[] = [];
-  for (const [name, scopes] of Object.entries(KEY_VARIABLES)) {
+  return Object.entries(KEY_VARIABLES).flatMap(([name, scopes]) => {
     const secret = environment[name];
-    if (secret === undefined) continue;
+    return secret === undefined ? [] : { name, secret, scopes };
+  });
+}
+
+/** Only for a server: other commands do not use the keys, or send one to a server, which checks it. */
+function checkKeys(keys: readonly EnvironmentKey[]): void {
+  for (const [index, { name, secret }] of keys.entries()) {
     checkKey(name, secret);
-    const twin = keys.find(key => key.secret === secret);
+    const twin = keys.slice(0, index).find(key => key.secret === secret);
     if (twin !== undefined)
       throw new UsageError(`${twin.name} and ${name} have the same value; set each to a value of its own`);
-    keys.push({ name, secret, scopes });
   }
-  return keys;
 }
 
 function checkKey(variable: string, key: string): void {
@@ -312,6 +354,17 @@ export interface AppConfig extends Limits {
   readonly retentionDays: number;
   readonly endpointFolders: EndpointFolders;
   readonly tokensFile: string;
+  /** Whether metrics count the requests of each project. */
+  readonly projectMetrics?: boolean;
+  /** The tier of a request that names none. */
+  readonly defaultTier?: string;
+}
+
+/** Paths of the PEM files, and the flags or variables they come from. */
+interface TlsConfig {
+  readonly cert: string;
+  readonly key: string;
+  readonly names?: { readonly cert: string; readonly key: string };
 }
 
 export interface ServeConfig extends AppConfig {
@@ -333,18 +386,10 @@ export interface ServeConfig extends AppConfig {
   readonly corsOrigins: readonly string[];
   /** Proxies whose X-Forwarded-For is read; empty: the header is ignored. */
   readonly trustedProxies: BlockList;
-  /** Paths of the PEM files, and the flags or variables they come from; undefined: plain HTTP. */
-  readonly tls:
-    | {
-        readonly cert: string;
-        readonly key: string;
-        readonly names?: { readonly cert: string; readonly key: string };
-      }
-    | undefined;
+  /** Undefined: plain HTTP. */
+  readonly tls: TlsConfig | undefined;
   readonly environmentKeys: readonly EnvironmentKey[];
 }
-
-const SLOW_QUERY_MS = 1000;
 
 /** Only with the built-in endpoints: most commands call none. */
 export function readAppConfig(invocation: Invocation): AppConfig {
@@ -364,6 +409,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
   const publicAddress = readAddress(invocation, 'host', 'port');
   const internalAddress = readAddress(invocation, 'internal-host', 'internal-port');
   checkSharedPort(invocation, publicAddress, internalAddress);
+  checkKeys(invocation.environmentKeys);
   return Object.freeze({
     ...app,
     endpointFolders: readEndpointFolders(invocation),
@@ -374,16 +420,14 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     log: { format: readChoice(invocation, 'log-format', LOG_FORMATS), slowQueryMs: SLOW_QUERY_MS },
     accessLog: invocation.isOn('access-log'),
     metricsOpen: invocation.isOn('metrics-open'),
+    projectMetrics: invocation.isOn('project-metrics'),
+    defaultTier: requireText(invocation, 'default-tier'),
     corsOrigins: readOrigins(invocation),
     trustedProxies: readTrustedProxies(invocation),
-    tls: readTls(invocation),
+    tls: readTls(invocation, 'tls-cert', 'tls-key'),
     environmentKeys: invocation.environmentKeys,
   });
 }
-
-/** Queries that run in parallel, and queries that may wait. */
-const QUERY_CONCURRENCY = 8;
-const QUERY_QUEUE_LENGTH = 256;
 
 export function readStoreOptions(invocation: Invocation): StoreOptions {
   const store = requireText(invocation, 'store');
@@ -412,11 +456,12 @@ export function readEndpointFolders(
   invocation: Invocation,
   packs: readonly string[] = readPacks(invocation),
 ): EndpointFolders {
-  return {
-    builtIn: BUILT_IN_ENDPOINTS,
-    packs: packs.map(pack => join(PACKS_DIRECTORY, pack)),
-    custom: invocation.text('endpoints'),
-  };
+  const custom = invocation.text('endpoints');
+  if (custom !== undefined && !existsSync(custom))
+    throw new UsageError(
+      `${nameOf(invocation, 'endpoints')} ${custom} does not exist; name the directory that contains the endpoint folders`,
+    );
+  return { builtIn: BUILT_IN_ENDPOINTS, packs: packs.map(pack => join(PACKS_DIRECTORY, pack)), custom };
 }
 
 /** All endpoints that are part of Dendro, whether they are enabled or not. */
@@ -428,11 +473,17 @@ export const SHIPPED_ENDPOINTS: EndpointFolders = {
 
 function readPacks(invocation: Invocation): readonly string[] {
   const packs = new Set(invocation.many('packs').flatMap(text => text.split(',')));
-  for (const pack of packs)
+  const hasNone = packs.delete('none');
+  for (const pack of packs) {
     if (!PACKS.some(known => known === pack))
       throw new UsageError(
-        `${nameOf(invocation, 'packs')} ${pack} is unknown; available packs: ${PACKS.join(', ')}`,
+        `${nameOf(invocation, 'packs')} ${pack} is unknown; allowed: ${PACKS.join(', ')}, none`,
       );
+    if (hasNone)
+      throw new UsageError(
+        `${nameOf(invocation, 'packs')} none and ${pack} exclude each other; give one of them`,
+      );
+  }
   return [...packs];
 }
 
@@ -468,31 +519,27 @@ function readTrustedProxies(invocation: Invocation): BlockList {
   return proxies;
 }
 
-function readTls(invocation: Invocation): ServeConfig['tls'] {
-  const cert = invocation.text('tls-cert');
-  const key = invocation.text('tls-key');
+function readTls(invocation: Invocation, certFlag: FlagName, keyFlag: FlagName): TlsConfig | undefined {
+  const cert = invocation.text(certFlag);
+  const key = invocation.text(keyFlag);
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined)
     throw new UsageError(
-      `--tls-cert and --tls-key must be given together; only ${nameOf(invocation, cert === undefined ? 'tls-key' : 'tls-cert')} is given`,
+      `--${certFlag} and --${keyFlag} must be given together; only ${nameOf(invocation, cert === undefined ? keyFlag : certFlag)} is given`,
     );
-  return { cert, key, names: { cert: nameOf(invocation, 'tls-cert'), key: nameOf(invocation, 'tls-key') } };
+  return { cert, key, names: { cert: nameOf(invocation, certFlag), key: nameOf(invocation, keyFlag) } };
 }
-
-/** In seconds. */
-const DURATION_UNITS: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
 
 /** Returns microseconds. */
 export function readDuration(invocation: Invocation, name: FlagName): bigint | undefined {
   const text = invocation.text(name);
   if (text === undefined) return undefined;
-  const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const unitSeconds = DURATION_UNITS[unit];
-  if (unitSeconds === undefined || Number(count) === 0)
+  const seconds = parseDuration(text);
+  if (!seconds)
     throw new UsageError(
       `${nameOf(invocation, name)} ${text} is not a duration such as 30s, 15m, 12h or 90d`,
     );
-  return BigInt(count) * unitSeconds * MICROS_PER_SECOND;
+  return BigInt(seconds) * MICROS_PER_SECOND;
 }
 
 export function readRetentionDays(invocation: Invocation): number {
@@ -529,10 +576,10 @@ function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Ad
   return { host: requireText(invocation, host), port: readInteger(invocation, port, 0, 65_535) };
 }
 
-/** With the same port, both listeners are one, on the public host. Another internal host would be ignored. */
+/** With the same port, both listeners are one, with the public host and certificate. Others would be ignored. */
 function checkSharedPort(invocation: Invocation, { host, port }: Address, internal: Address): void {
-  if (port === 0 || port !== internal.port || invocation.origin('internal-host') === undefined) return;
-  if (internal.host !== host)
+  if (port === 0 || port !== internal.port) return;
+  if (invocation.origin('internal-host') !== undefined && internal.host !== host)
     throw new UsageError(
       `${nameOf(invocation, 'internal-host')} ${internal.host} differs from --host ${host}, but both use port ${port}; use one host or two ports`,
     );

@@ -61,8 +61,7 @@ export class MetricSampler {
     const now = this.#sources.clock();
     const options = {
       signal: AbortSignal.timeout(NEWEST_RECORDS_TIMEOUT_MS),
-      priority: { background: true },
-      group: 'metrics',
+      callers: { ids: new Set<string>() },
       label: 'metrics',
     };
     const read = async (kind: LogKind) => {

@@ -1,10 +1,13 @@
+import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startApp } from '../src/app.ts';
 import { commands } from '../src/cli/commands.ts';
 import {
   FLAGS,
   type FlagName,
+  findUnknownVariables,
   isSwitch,
+  KEY_VARIABLES,
   readInvocation,
   readServeConfig,
   URL_VARIABLES,
@@ -51,6 +54,16 @@ test('the variable of a repeatable flag has values separated by commas or spaces
   expect(read.many('scope')).toEqual(['query:logs.all', 'metrics', 'ingest']);
 });
 
+test('--default-tier is FREE unless it is given, and must be a tier of an endpoint', async () => {
+  expect([read().defaultTier, read('--default-tier', 'PRO').defaultTier]).toEqual(['FREE', 'PRO']);
+  const directory = createTempDirectory();
+  const config = { ...testConfig(directory.path), defaultTier: 'GOLD' };
+  await expect(startApp(config, () => {})).rejects.toThrow(
+    '--default-tier GOLD is unknown; allowed: FREE, PRO, PAYG, ENTERPRISE',
+  );
+  directory.remove();
+});
+
 describe('keys in the environment', () => {
   test('none has the scope admin', () => {
     const keys = {
@@ -64,6 +77,39 @@ describe('keys in the environment', () => {
       ['ingest'],
       ['query'],
     ]);
+  });
+});
+
+test('variables that look like those of Dendro but are none are found, with the name that was probably meant', () => {
+  const names = [...(Object.keys(FLAGS) as FlagName[]).filter(name => name !== 'help').map(variableOf)];
+  const known = [...names, ...Object.values(URL_VARIABLES), ...Object.keys(KEY_VARIABLES), 'PATH', 'DENDRO'];
+  const unknown = ['DENDRO_RETENTION_DAY', 'DENDRO_INGEST_QUEUE_BYTES', 'DENDRO_HELP'];
+  const environment = Object.fromEntries([...known, ...unknown].map(name => [name, 'x']));
+  expect(findUnknownVariables(environment)).toEqual([
+    'DENDRO_RETENTION_DAY (did you mean DENDRO_RETENTION_DAYS?)',
+    'DENDRO_INGEST_QUEUE_BYTES',
+    'DENDRO_HELP',
+  ]);
+});
+
+describe('--packs', () => {
+  const packsOf = (args: readonly string[], DENDRO_PACKS?: string) =>
+    readServeConfig(readInvocation(args, { DENDRO_PACKS }, flags)).endpointFolders.packs?.map(path =>
+      basename(path),
+    );
+
+  test.each([[], ['--packs', 'explore'], ['--packs', 'explore,explore']])(
+    'the explore pack is on by default and can be named: %s %s',
+    (...args) => {
+      expect(packsOf(args)).toEqual(['explore']);
+    },
+  );
+
+  test('none turns the packs off, in the flag and in the variable; the flag takes precedence', () => {
+    expect(packsOf(['--packs', 'none'])).toEqual([]);
+    expect(packsOf([], 'none')).toEqual([]);
+    expect(packsOf(['--packs', 'explore'], 'none')).toEqual(['explore']);
+    expect(packsOf([], '')).toEqual(['explore']);
   });
 });
 

@@ -1,7 +1,6 @@
 // Replaces the directory DIR of a backup by a new backup. The new one is written to DIR.incomplete. When it is complete, DIR is
 // renamed to DIR.previous, DIR.incomplete to DIR, and the previous backup is deleted. So one of DIR and DIR.previous is always a
 // complete backup.
-import type { EventEmitter } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
@@ -25,9 +24,6 @@ const BACKUP_ENTRIES: readonly string[] = [
   ...QUARANTINE_FILES,
 ];
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-const PROCESS = { signals: process, exit: (code: number) => process.exit(code) };
-
 /**
  * `write` writes the new backup to the directory that it gets. If it throws, the existing backup stays. `onRestored` is called if an
  * interrupted run has left only the previous backup, which then gets its name back. `directory` is an absolute path.
@@ -36,7 +32,6 @@ export async function replaceBackup<T>(
   directory: string,
   write: (incomplete: string) => Promise<T>,
   onRestored: (previous: string) => void,
-  { signals, exit }: { signals: Pick<EventEmitter, 'on' | 'off'>; exit(code: number): void } = PROCESS,
 ): Promise<T> {
   const incomplete = `${directory}.incomplete`;
   prepareParent(directory);
@@ -45,11 +40,6 @@ export async function replaceBackup<T>(
     requireReplaceable(directory);
     rmSync(incomplete, { recursive: true, force: true });
     mkdirSync(incomplete, { mode: 0o700 });
-    const removeAndExit = (signal: NodeJS.Signals) => {
-      for (const path of [incomplete, `${directory}.lock`]) rmSync(path, { recursive: true, force: true });
-      exit(signal === 'SIGINT' ? 130 : 143);
-    };
-    for (const signal of SIGNALS) signals.on(signal, removeAndExit);
     try {
       const result = await write(incomplete);
       requireReplaceable(directory);
@@ -58,7 +48,6 @@ export async function replaceBackup<T>(
       return result;
     } finally {
       rmSync(incomplete, { recursive: true, force: true });
-      for (const signal of SIGNALS) signals.off(signal, removeAndExit);
     }
   });
 }

@@ -60,7 +60,8 @@ export async function takeBackup(
     const takenAtMicros = dependencies.clock();
     const store = dependencies.store.snapshot(omitted);
     opened.push(store);
-    const spool = dependencies.intake.snapshotSpool();
+    const spooled = new SpooledCounts(store.durableUpTo);
+    const spool = dependencies.intake.snapshotSpool(spooled.add);
     opened.push(spool);
     const others: OpenFile[] = [];
     for (const file of openStaticFiles(dependencies)) {
@@ -74,7 +75,7 @@ export async function takeBackup(
       takenAt: formatTimestamp(takenAtMicros),
       store: dependencies.store.name,
     };
-    const files = listFiles(store, spool, [...others, ...quarantine], report);
+    const files = listFiles(store, spool, spooled, [...others, ...quarantine], report);
     return { chunks: writeTar(files, Number(takenAtMicros / MICROS_PER_SECOND)), release };
   } catch (error) {
     await release();
@@ -105,12 +106,11 @@ function* openStaticFiles({ store, dataDirectory, tokensFile }: BackupDependenci
 async function* listFiles(
   store: StoreSnapshot,
   spool: SpoolSnapshot,
+  spooled: SpooledCounts,
   others: readonly OpenFile[],
   report: Omit<BackupReport, 'records'>,
 ): AsyncGenerator<TarFile> {
   yield* store.files;
-  const spooled = new SpooledCounts(store.durableUpTo);
-  spool.onBlocks = spooled.add;
   yield* spool.files;
   yield* others;
   const records = countsByKind(store.records, spooled.counts);

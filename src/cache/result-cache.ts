@@ -1,10 +1,11 @@
 // An LRU cache of results, bounded in bytes and in age, with single flight for each key. The caller provides
 // load(); the cache does not know SQL, endpoints or HTTP. warmer.ts refreshes its entries in the background.
+import { EMPTY_LIFETIME_MS, FORCED_REFRESH_INTERVAL_MS } from '../domain/limits.ts';
 import type { Timer } from '../system/timer.ts';
 import { Flight, type Load } from './single-flight.ts';
 
 export interface CacheLifetime {
-  /** A cached result of this age is never returned. An entry that is not requested for this long expires. */
+  /** A cached result of this age is never returned; an empty one only for 10 s. An entry that is not requested for this long expires. */
   readonly lifetimeMs: number;
   /** The age at which a result is refreshed in the background. */
   readonly refreshAfterMs: number;
@@ -30,6 +31,8 @@ export interface CacheResult<V> {
    * forced or the entry is removed.
    */
   readonly freshForMs: number;
+  /** Time until the cache no longer returns this result. */
+  readonly expiresInMs: number;
 }
 
 export interface CacheRequest<V> {
@@ -42,6 +45,8 @@ export interface GetOptions {
   /** Loads even if a result is cached, but at most once per FORCED_REFRESH_INTERVAL_MS and key. */
   readonly forceRefresh?: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Who waits for the result. */
+  readonly caller?: string | undefined;
 }
 
 /** Times are milliseconds of the cache's timer. */
@@ -50,6 +55,8 @@ export interface CacheEntry<V> extends CacheRequest<V> {
   bytes: number;
   /** The start of the load. */
   loadedAt: number;
+  /** The value is not returned from then on. The entry stays for refreshes in the background. */
+  expiresAt: number;
   /** The last request. A background refresh is not a request. */
   requestedAt: number;
   /** The last forced refresh; -Infinity if there was none. */
@@ -60,7 +67,6 @@ export interface CacheEntry<V> extends CacheRequest<V> {
   failures: number;
 }
 
-export const FORCED_REFRESH_INTERVAL_MS = 10_000;
 /** The pause after the first failed refresh of an entry. It doubles with each further failure. */
 const FIRST_RETRY_MS = 5_000;
 
@@ -70,6 +76,7 @@ const ENTRY_OVERHEAD_BYTES = 512;
 export class ResultCache<V> {
   readonly #maxBytes: number;
   readonly #sizeOf: (value: V) => number;
+  readonly #isEmpty: (value: V) => boolean;
   readonly #timer: Timer;
   /** In LRU order: the least recently requested entry first. */
   readonly #entries = new Map<string, CacheEntry<V>>();
@@ -81,10 +88,16 @@ export class ResultCache<V> {
   refreshes = 0;
   refreshFailures = 0;
 
-  constructor(maxBytes: number, sizeOf: (value: V) => number, timer: Timer) {
+  constructor(
+    maxBytes: number,
+    timer: Timer,
+    sizeOf: (value: V) => number,
+    isEmpty: (value: V) => boolean = () => false,
+  ) {
     this.#maxBytes = maxBytes;
-    this.#sizeOf = sizeOf;
     this.#timer = timer;
+    this.#sizeOf = sizeOf;
+    this.#isEmpty = isEmpty;
   }
 
   get size(): number {
@@ -109,19 +122,19 @@ export class ResultCache<V> {
       if (!options.forceRefresh || now - entry.forcedAt < FORCED_REFRESH_INTERVAL_MS)
         return toResult(entry, 'hit', now);
     }
-    const { signal } = options;
+    const { signal, caller = '' } = options;
     signal?.throwIfAborted();
     const running = this.#flights.get(request.key);
     const joined = running !== undefined && !running.cancelled;
     if (!joined && options.forceRefresh && entry !== undefined) entry.forcedAt = now;
-    const flight = joined ? running : this.#start(request, false, options.forceRefresh ? now : -Infinity);
-    const value = await flight.join(signal);
+    const flight = joined ? running : this.#start(request, caller, options.forceRefresh ? now : -Infinity);
+    const value = await flight.join(caller, signal);
     const outcome = joined ? 'collapsed' : options.forceRefresh ? 'request' : 'miss';
     const loaded = this.#entries.get(request.key);
     const finishedAt = this.#timer.now();
     if (loaded?.value === value) return toResult(loaded, outcome, finishedAt);
     // The value is too large for the cache, or it was already evicted or replaced.
-    return { value, outcome, ageMs: finishedAt - flight.startedAt, freshForMs: 0 };
+    return { value, outcome, ageMs: finishedAt - flight.startedAt, freshForMs: 0, expiresInMs: 0 };
   }
 
   /** Call this when the value of an entry has changed its size, such as a result with a new encoding. */
@@ -150,7 +163,7 @@ export class ResultCache<V> {
     const isDue = this.#entries.get(entry.key) === entry && this.#timer.now() >= entry.refreshAt;
     if (!isDue || this.#flights.has(entry.key)) return false;
     this.refreshes++;
-    await this.#start(entry, true).result.catch((error: unknown) => {
+    await this.#start(entry, undefined).result.catch((error: unknown) => {
       this.refreshFailures++;
       const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** entry.failures++, entry.lifetime.refreshAfterMs);
       entry.refreshAt = this.#timer.now() + backoffMs;
@@ -167,7 +180,7 @@ export class ResultCache<V> {
 
   #liveEntry(key: string, now: number): CacheEntry<V> | undefined {
     const entry = this.#entries.get(key);
-    return entry === undefined || now - entry.loadedAt >= entry.lifetime.lifetimeMs ? undefined : entry;
+    return entry === undefined || now >= entry.expiresAt ? undefined : entry;
   }
 
   /** Marks the entry as the most recently requested one, and adds it if it is new. */
@@ -179,8 +192,8 @@ export class ResultCache<V> {
     this.#entries.set(entry.key, entry);
   }
 
-  #start(request: CacheRequest<V>, background: boolean, forcedAt = -Infinity): Flight<V> {
-    const flight = new Flight(request.load, background, this.#timer.now());
+  #start(request: CacheRequest<V>, caller: string | undefined, forcedAt = -Infinity): Flight<V> {
+    const flight = new Flight(request.load, caller, this.#timer.now());
     this.#flights.set(request.key, flight);
     /** False if the flight was removed or replaced meanwhile. */
     const removeFlight = () => this.#flights.get(request.key) === flight && this.#flights.delete(request.key);
@@ -200,6 +213,9 @@ export class ResultCache<V> {
     const loaded = {
       value,
       loadedAt: startedAt,
+      expiresAt:
+        startedAt +
+        (this.#isEmpty(value) ? Math.min(EMPTY_LIFETIME_MS, lifetime.lifetimeMs) : lifetime.lifetimeMs),
       forcedAt: Math.max(entry.forcedAt, forcedAt),
       refreshAt: startedAt + lifetime.refreshAfterMs,
       failures: 0,
@@ -229,11 +245,11 @@ export class ResultCache<V> {
 }
 
 function toResult<V>(entry: CacheEntry<V>, outcome: CacheOutcome, now: number): CacheResult<V> {
-  const expiresAt = entry.loadedAt + entry.lifetime.lifetimeMs;
   return {
     value: entry.value,
     outcome,
     ageMs: now - entry.loadedAt,
-    freshForMs: Math.max(0, Math.min(entry.refreshAt, expiresAt) - now),
+    freshForMs: Math.max(0, Math.min(entry.refreshAt, entry.expiresAt) - now),
+    expiresInMs: Math.max(0, entry.expiresAt - now),
   };
 }

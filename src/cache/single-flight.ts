@@ -1,34 +1,37 @@
 // Single flight: one load that any number of waiters share. When the last waiter aborts, the load is cancelled. A load
 // that was started in the background continues without waiters.
 
-export interface LoadPriority {
-  /** Nobody waits for this load, so other loads run first. Becomes false when a waiter joins the load. */
-  readonly background: boolean;
-  /** Set by the load; called when `background` has become false. */
-  onForeground?: (() => void) | undefined;
+/** Who waits for a load. Empty: nobody, so other loads run first. */
+export interface Callers {
+  /** Grows when another caller joins the load. */
+  readonly ids: ReadonlySet<string>;
+  /** Set by the load; called when `ids` has grown. */
+  onJoin?: (() => void) | undefined;
 }
 
-export type Load<V> = (signal: AbortSignal, priority: LoadPriority) => Promise<V>;
+export type Load<V> = (signal: AbortSignal, callers: Callers) => Promise<V>;
 
 export class Flight<V> {
   readonly startedAt: number;
   readonly result: Promise<V>;
   readonly #controller = new AbortController();
-  readonly #priority: LoadPriority & { background: boolean };
+  readonly #ids = new Set<string>();
+  readonly #callers: Callers = { ids: this.#ids };
   readonly #cancelsWithLastWaiter: boolean;
   #waiters = 0;
 
-  constructor(load: Load<V>, background: boolean, startedAt: number) {
+  /** `caller` will join; undefined: the load is started in the background. */
+  constructor(load: Load<V>, caller: string | undefined, startedAt: number) {
     this.startedAt = startedAt;
-    this.#cancelsWithLastWaiter = !background;
-    this.#priority = { background };
-    this.result = load(this.#controller.signal, this.#priority);
+    this.#cancelsWithLastWaiter = caller !== undefined;
+    if (caller !== undefined) this.#ids.add(caller);
+    this.result = load(this.#controller.signal, this.#callers);
     this.result.catch(() => {}); // prevents an unhandled rejection when nobody joined
   }
 
   /** The load was started in the background and nobody has joined it. */
   get background(): boolean {
-    return this.#priority.background;
+    return this.#ids.size === 0;
   }
 
   /** A cancelled load cannot be joined: start a new one. */
@@ -37,11 +40,11 @@ export class Flight<V> {
   }
 
   /** The signal must not be aborted yet. */
-  async join(signal: AbortSignal | undefined): Promise<V> {
+  async join(caller: string, signal: AbortSignal | undefined): Promise<V> {
     this.#waiters++;
-    if (this.#priority.background) {
-      this.#priority.background = false;
-      this.#priority.onForeground?.();
+    if (!this.#ids.has(caller)) {
+      this.#ids.add(caller);
+      this.#callers.onJoin?.();
     }
     try {
       return await (signal === undefined ? this.result : rejectOnAbort(this.result, signal));

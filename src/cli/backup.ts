@@ -10,13 +10,14 @@ import { unpack } from '../backup/unpack.ts';
 import { type AppConfig, type Invocation, readAppConfig } from '../config.ts';
 import { formatDamage } from '../domain/damage.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
-import { checkStoreFiles, hasOldStore, isStoreMissing } from '../store/open-store.ts';
+import { hasOldStore, inspectStore } from '../store/open-store.ts';
 import { readTar } from '../system/tar.ts';
 import type { Io } from './io.ts';
 import {
   createResponseError,
   describeUnreachable,
   findServer,
+  noDataDirectory,
   openLocal,
   type Target,
   wrongListener,
@@ -37,7 +38,7 @@ export async function backup(invocation: Invocation, io: Io): Promise<void> {
   };
   const onRestored = (previous: string) =>
     io.stderr.write(`dendro: an interrupted backup left ${previous}, which was renamed to ${directory}\n`);
-  const report = await replaceBackup(directory, write, onRestored, io);
+  const report = await replaceBackup(directory, write, onRestored);
   const counts = Object.values(report.records);
   const stored = counts.reduce((sum, kind) => sum + kind.stored, 0);
   const spooled = counts.reduce((sum, kind) => sum + kind.spooled, 0);
@@ -55,19 +56,13 @@ function readDirectory({ positionals }: Invocation): string {
 
 async function openDirectory(config: AppConfig, io: Io): Promise<Target> {
   const { dataDirectory } = config.store;
-  if (!existsSync(dataDirectory))
-    throw new OperatorError(
-      `there is no data directory ${dataDirectory}; name it with --data, or a server with --url`,
-    );
+  if (!existsSync(dataDirectory)) throw noDataDirectory(dataDirectory);
   if (config.storeName === 'duckdb' && (await hasOldStore(dataDirectory)))
     throw new OperatorError(
       `${dataDirectory} has the store of an earlier release; copy the directory while no server uses it (cp -a), or take the backup with that release`,
     );
-  if (await isStoreMissing(config.storeName, dataDirectory))
-    throw new OperatorError(
-      `nothing was copied: ${dataDirectory} has no manifest.json, although a server has used it`,
-    );
-  const [damage] = await checkStoreFiles(config.store);
+  const { setAside, damages } = await inspectStore(config.storeName, { dataDirectory, onlySizes: true });
+  const [damage] = [...setAside, ...damages];
   if (damage !== undefined) throw new OperatorError(`nothing was copied: ${formatDamage(damage)}`);
   const target = await openLocal(config, io);
   if (!target.isSpoolDamaged) return target;

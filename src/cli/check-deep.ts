@@ -5,7 +5,7 @@ import type { ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
 import { OperatorError } from '../domain/errors.ts';
 import { inspectFiles } from '../intake/inspect-files.ts';
-import { hasOldStore, inspectStoreFiles } from '../store/open-store.ts';
+import { hasOldStore, inspectStore } from '../store/open-store.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
 import { lockDirectory } from '../system/lock.ts';
 import { readTokenFile } from '../token/token-file.ts';
@@ -45,7 +45,7 @@ async function findDamages(config: ServeConfig, { stderr }: Io): Promise<DeepFin
   const { store, storeName, tokensFile } = config;
   const bar = createProgressBar('check', stderr);
   try {
-    const stored = await inspectStoreFiles(storeName, {
+    const stored = await inspectStore(storeName, {
       ...store,
       onProgress: (bytes, total) => bar.update(bytes / Math.max(1, total), `${bytes} bytes of the store`),
     });
@@ -58,6 +58,7 @@ async function findDamages(config: ServeConfig, { stderr }: Io): Promise<DeepFin
       isOldStore: storeName === 'duckdb' && (await hasOldStore(store.dataDirectory)),
       records: { stored: sumOf(stored.records), spooled: spool.records, quarantined: quarantine.records },
       damages: [
+        ...stored.setAside,
         ...stored.damages,
         ...spool.damages,
         ...quarantine.damages,

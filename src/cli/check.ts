@@ -1,7 +1,7 @@
 // dendro check: finds the problems that would make the startup of `serve` fail, without serving. With --parity it then compares
 // the results of the embedded store and ClickHouse. With --deep it only reads all records (check-deep.ts).
-import { statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { findListenerProblems } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
@@ -9,7 +9,7 @@ import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
 import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
-import { checkStoreFiles, hasOldStore, hasStoreFiles, openStore } from '../store/open-store.ts';
+import { hasOldStore, hasStoreFiles, inspectStore, openStore } from '../store/open-store.ts';
 import type { StoreName } from '../store/store.ts';
 import { systemClock } from '../system/clock.ts';
 import { inspectDataDirectory } from '../system/data-directory.ts';
@@ -40,6 +40,7 @@ export async function check(invocation: Invocation, io: Io): Promise<void> {
   const { stdout } = io;
   for (const { name, id } of findings.endpoints) stdout.write(`${name}  ${id}\n`);
   for (const damage of findings.repairable) stdout.write(`${formatDamage(damage)}\n`);
+  for (const note of findings.notes) stdout.write(`${note}\n`);
   if (findings.isOldStore) stdout.write(`${OLD_STORE_LINE}\n`);
   if (findings.serverPid !== undefined)
     stdout.write(
@@ -53,6 +54,8 @@ interface Findings {
   readonly problems: readonly Error[];
   /** What the next start repairs. */
   readonly repairable: readonly Damage[];
+  /** What `serve` accepts, but what may be a mistake. */
+  readonly notes: readonly string[];
   /** The process that uses the data directory, if there is one. */
   readonly serverPid: number | undefined;
   /** Whether the store is of an earlier release, and the next start converts it. */
@@ -68,6 +71,8 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   const serverPid = findLockOwner(dataDirectory);
   const problems: Error[] = [];
   const repairable: Damage[] = [];
+  const notes: string[] = [];
+  if (!existsSync(dataDirectory)) notes.push(`${dataDirectory} does not exist; serve will create it`);
   const report = (error: unknown) => {
     if (!(error instanceof OperatorError || error instanceof DendroError)) throw error;
     problems.push(error);
@@ -84,8 +89,13 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
   const listenerProblemCount = problems.length;
   await attempt(() => inspectDataDirectory(dataDirectory));
   const isDirectoryUsable = problems.length === listenerProblemCount;
-  if (isDirectoryUsable && serverPid === undefined)
-    await attempt(async () => repairable.push(...(await checkStoreFiles(config.store))));
+  if (isDirectoryUsable && serverPid === undefined && config.storeName === 'duckdb')
+    await attempt(async () => {
+      const options = { dataDirectory, onlySizes: true };
+      const { setAside, damages, error } = await inspectStore(config.storeName, options);
+      if (error !== undefined) throw error;
+      repairable.push(...setAside, ...damages);
+    });
   // For a tokens file in an unusable data directory, this would only report the same problem again.
   if (isDirectoryUsable || !isInside(dataDirectory, config.tokensFile))
     await attempt(() => checkTokens(config));
@@ -94,9 +104,14 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
     const catalog = loadCatalog(config.endpointFolders, config.storeName);
     await withTemporaryDirectory('dendro-check-', directory => checkPreflight(config, catalog, directory));
     endpoints = catalog.endpoints.map(({ definition: { id, name } }) => ({ id, name }));
+    for (const { definition, definitionFile } of catalog.endpoints)
+      if (basename(dirname(definitionFile)) !== definition.name)
+        notes.push(
+          `${definitionFile}: the name of the folder differs from the endpoint's, ${definition.name}`,
+        );
   });
   const isOldStore = config.storeName === 'duckdb' && (await hasOldStore(dataDirectory));
-  return { endpoints, problems, repairable, serverPid, isOldStore };
+  return { endpoints, problems, repairable, notes, serverPid, isOldStore };
 }
 
 function isAddressInUse(error: unknown): boolean {
@@ -123,13 +138,14 @@ function checkTokens({ tokensFile, environmentKeys }: ServeConfig): void {
 }
 
 function printFindings(
-  { endpoints, problems, repairable, serverPid, isOldStore }: Findings,
+  { endpoints, problems, repairable, notes, serverPid, isOldStore }: Findings,
   { stdout }: Io,
 ): void {
   const findings = {
     endpoints,
     problems: problems.map(({ message }) => message),
     repairable,
+    notes,
     data_directory_used_by: serverPid ?? null,
     store_of_earlier_release: isOldStore,
   };

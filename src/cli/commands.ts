@@ -35,9 +35,11 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'memory-limit',
   'accept-loss',
   'cache-bytes',
+  'default-tier',
   'log-format',
   'access-log',
   'metrics-open',
+  'project-metrics',
   'cors-origin',
   'trusted-proxy',
   'tls-cert',
@@ -50,11 +52,7 @@ export const commands: readonly Command[] = [
     usage: '',
     summary: 'Receive logs and serve the endpoints over HTTP.',
     flags: SERVE_FLAGS,
-    examples: [
-      'dendro serve',
-      'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080',
-      'dendro serve --packs explore',
-    ],
+    examples: ['dendro serve', 'dendro serve --data /var/lib/dendro --host 0.0.0.0 --port 8080'],
     load: async () => (await import('./serve.ts')).serve,
   },
   {
@@ -156,7 +154,7 @@ export const commands: readonly Command[] = [
     usage: '',
     summary:
       'Serve a temporary store with a synthetic platform and live traffic, and print the address of its console.',
-    flags: ['host', 'port', 'internal-host', 'internal-port', 'endpoints', 'memory-limit'],
+    flags: ['host', 'port', 'internal-host', 'internal-port', 'endpoints', 'packs', 'memory-limit'],
     examples: ['dendro demo', 'dendro demo --port 8080'],
     load: async () => (await import('./demo.ts')).demo,
   },
@@ -178,7 +176,7 @@ export const commands: readonly Command[] = [
     usage: 'new NAME | test [NAME…]',
     summary:
       'Create a folder with commented template files for a new endpoint in --endpoints, or run the examples of the endpoints there on a temporary store.',
-    flags: ['endpoints', 'memory-limit', 'query-timeout'],
+    flags: ['endpoints', 'packs', 'memory-limit', 'query-timeout'],
     examples: [
       'dendro endpoint new errors.by-path --endpoints ./my-endpoints',
       'dendro endpoint test --endpoints ./my-endpoints',

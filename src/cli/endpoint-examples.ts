@@ -5,11 +5,11 @@ import { DendroError, OperatorError } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
-import { checkEndpoint, type Endpoint } from '../endpoint/catalog.ts';
+import { checkEndpoint, type Endpoint, listColumns } from '../endpoint/catalog.ts';
 import type { Example } from '../endpoint/definition.ts';
 import { encodeRows } from '../endpoint/encode-rows.ts';
+import { bindParameters } from '../endpoint/parameters.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
-import { validateParameters } from '../endpoint/validated-requests.ts';
 import { parseBody } from '../intake/parse-body.ts';
 import { openStore, type StoreOptions } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
@@ -34,15 +34,19 @@ export async function* runExamples(
       const store = await openStore({ ...options, clickhouse: undefined, dataDirectory });
       try {
         await checkEndpoint(endpoint, store);
-        return { title: example.title, problem: await findProblem(store, endpoint, example) };
+        return { title: example.title, problem: await runExample(store, endpoint, example) };
       } finally {
         await store.close();
       }
     });
 }
 
-/** Returns what is wrong (ExampleOutcome.problem). */
-async function findProblem(store: Store, endpoint: Endpoint, example: Example): Promise<string | undefined> {
+/** Needs an empty store. Returns what is wrong (ExampleOutcome.problem). */
+export async function runExample(
+  store: Store,
+  endpoint: Endpoint,
+  example: Example,
+): Promise<string | undefined> {
   const nowMicros = parseTimestamp(example.now);
   if (nowMicros === undefined) return `  now: ${example.now} is not a timestamp; allowed: ${TIMESTAMP_FORMS}`;
   try {
@@ -50,10 +54,10 @@ async function findProblem(store: Store, endpoint: Endpoint, example: Example): 
     const parameters = new URLSearchParams(
       Object.entries(example.parameters).map(([name, value]): [string, string] => [name, String(value)]),
     );
-    const validated = validateParameters(endpoint.definition, parameters);
-    const { result } = await runEndpoint({ store, clock: () => nowMicros }, endpoint, validated);
+    const values = bindParameters(endpoint.definition, parameters);
+    const { result } = await runEndpoint({ store, clock: () => nowMicros }, endpoint, values);
     const encoding = { format: 'json', isoTimestamps: false } as const;
-    const { body } = await encodeRows(endpoint.query.columns, result.rows, encoding);
+    const { body } = await encodeRows(listColumns(endpoint.definition), result.rows, encoding);
     const { result: rows } = JSON.parse(body.toString()) as { result: unknown[] };
     if (isDeepStrictEqual(rows, example.rows)) return undefined;
     return `  expected ${formatRows(example.rows)}\n  returned ${formatRows(rows)}`;

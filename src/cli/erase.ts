@@ -7,12 +7,13 @@ import { type Invocation, nameOf, readAppConfig, requireText } from '../config.t
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { EraseScope } from '../store/store.ts';
+import { parseJson } from '../system/parse-json.ts';
 import type { Io } from './io.ts';
 import {
   createResponseError,
   findServer,
+  noDataDirectory,
   openLocal,
-  parseJson,
   sendRequest,
   type Target,
   wrongListener,
@@ -26,8 +27,7 @@ export async function erase(invocation: Invocation, io: Io): Promise<void> {
   const server = findServer(invocation);
   const dataDirectory = requireText(invocation, 'data');
   if (!invocation.isOn('yes')) await confirm(scope, server?.url ?? `the data directory ${dataDirectory}`, io);
-  if (server === undefined && !existsSync(dataDirectory))
-    throw new OperatorError(`there is no data directory ${dataDirectory}`);
+  if (server === undefined && !existsSync(dataDirectory)) throw noDataDirectory(dataDirectory);
   const target = server ?? (await openLocal(readAppConfig(invocation), io));
   try {
     io.stdout.write(describeReport(scope, await eraseOn(target, scope)));
@@ -115,6 +115,10 @@ function describeScope({ project, beforeMicros }: EraseScope): string {
 
 function describeReport(scope: EraseScope, { records, quarantined, damaged_files }: EraseStatus): string {
   const lines = [`erased ${describeScope(scope)}: ${records} stored, ${quarantined} quarantined`];
+  if (records + quarantined === 0)
+    lines.push(
+      'there were none; check the spelling of --project, or ask the endpoint projects.active (off with --packs none)',
+    );
   if (damaged_files > 0)
     lines.push(
       `damaged files that were not changed: ${damaged_files} (in spool/damaged/, or parts/*.damaged and parts/*.unnamed); they may contain records of any project, so delete them`,

@@ -71,10 +71,14 @@ export class IngestSummary {
   }
 }
 
-/** Says that the same content was loaded before. */
-export function describeEarlierLoad(file: string, { records, loadedAtMicros }: EarlierLoad): string {
+/** Says that the same content was loaded before. What was erased since was loaded again, except from standard input. */
+export function describeEarlierLoad(file: string, { records, loadedAtMicros, erased }: EarlierLoad): string {
   const time = new Date(Number(loadedAtMicros / 1000n)).toISOString().replace(/\.\d+Z$/, 'Z');
-  return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}; use --again to load it a second time\n`;
+  const hint =
+    erased.length > 0
+      ? ', some of which may have been erased since; load it from a file to load these again'
+      : '; use --again to load it a second time';
+  return `${escapeForTerminal(file)}: already loaded at ${time}, ${format(records)} ${records === 1 ? 'record' : 'records'}${hint}\n`;
 }
 
 /** Counts the rejected records of a response by code. The response has their total, but the errors of only the first ones. */

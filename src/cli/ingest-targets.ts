@@ -1,17 +1,17 @@
 // The targets of `dendro ingest`: the store of a data directory, or a running server.
 import { hash, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
+import { selectErased } from '../domain/erased.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import type { BodyParser } from '../intake/body-parser-pool.ts';
 import type { Rejection } from '../logs/rejection.ts';
 import type { EarlierLoad, LoadContent, Store } from '../store/store.ts';
-import { systemClock } from '../system/clock.ts';
+import { parseJson } from '../system/parse-json.ts';
 import type { IngestSummary, RejectedRecord } from './ingest-summary.ts';
 import type { Io } from './io.ts';
 import {
   createResponseError,
-  parseJson,
   type RetryPolicy,
   type ServerTarget,
   sendRequest,
@@ -46,7 +46,7 @@ const CONCURRENT_CHUNKS = 2 * availableParallelism();
  * and ClickHouse may have stored some blocks.
  */
 export function loadIntoStore(store: Store, parser: BodyParser, retentionDays: number): LoadFile {
-  const parse = async (chunk: KindChunk) => {
+  const parse = async (chunk: KindChunk, nowMicros: number) => {
     if ('rejection' in chunk) return chunk;
     const { kind, lines } = chunk;
     const { batches } = await parser.parse({
@@ -54,27 +54,33 @@ export function loadIntoStore(store: Store, parser: BodyParser, retentionDays: n
       contentCoding: '',
       format: 'ndjson',
       kind,
-      context: { nowMicros: Number(systemClock()), retentionDays },
+      context: { nowMicros, retentionDays },
       needsDeduplication: false,
     });
-    return { kind, batches };
+    return { kind, batches, nowMicros };
   };
   async function* parseAll(
     chunks: AsyncIterable<KindChunk>,
     summary: IngestSummary,
+    { restores, nowMicros }: LoadContent,
   ): AsyncGenerator<LogLines> {
-    for await (const parsed of mapInOrder(chunks, CONCURRENT_CHUNKS, parse)) {
+    // Records without a timestamp have the time of the load, and are in the order of the file.
+    let next = Number(nowMicros);
+    const parseNext = (chunk: KindChunk) => parse(chunk, next++);
+    for await (const parsed of mapInOrder(chunks, CONCURRENT_CHUNKS, parseNext)) {
       if ('rejection' in parsed) {
         summary.reject(parsed.rejection);
         continue;
       }
       for (const { accepted, rejectedByCode, errors, lines } of parsed.batches) {
-        summary.add(accepted, rejectedByCode, errors);
-        if (accepted > 0) yield { kind: parsed.kind, count: accepted, lines };
+        const times = { nowMicros: parsed.nowMicros, firstMicros: Number(restores?.loadedAtMicros) };
+        const loaded = restores ? selectErased(lines, restores.erased, times) : { count: accepted, lines };
+        summary.add(loaded.count, restores ? {} : rejectedByCode, errors);
+        if (loaded.count > 0) yield { kind: parsed.kind, ...loaded };
       }
     }
   }
-  return (chunks, summary, content) => store.append(parseAll(chunks, summary), content);
+  return (chunks, summary, content) => store.append(parseAll(chunks, summary, content), content);
 }
 
 const CONCURRENT_BATCHES = 4;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { type Invocation, nameOf, readAppConfig } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
 import { UsageError } from '../domain/errors.ts';
@@ -19,7 +19,7 @@ import { describeEarlierLoad, IngestSummary } from './ingest-summary.ts';
 import { type KindChunk, type LoadFile, loadIntoServer, loadIntoStore } from './ingest-targets.ts';
 import type { Io } from './io.ts';
 import { findServer, openLocal } from './target.ts';
-import { createProgressBar } from './terminal.ts';
+import { createProgressBar, escapeForTerminal } from './terminal.ts';
 
 export async function ingest(invocation: Invocation, io: Io): Promise<number> {
   const files = invocation.positionals;
@@ -30,10 +30,15 @@ export async function ingest(invocation: Invocation, io: Io): Promise<number> {
   let exitCode = 0;
   try {
     for (const file of files) {
-      const summary = new IngestSummary();
-      const earlierLoad =
+      let summary = new IngestSummary();
+      let earlierLoad =
         (again ? undefined : await findEarlierLoad(file, kind, findLoads)) ??
         (await loadFile(file, { kind, again, load, summary, io }));
+      if (earlierLoad !== undefined && earlierLoad.erased.length > 0 && file !== '-') {
+        summary = new IngestSummary();
+        const restores = earlierLoad;
+        earlierLoad = await loadFile(file, { kind, again, restores, load, summary, io });
+      }
       const name = file === '-' ? 'standard input' : file;
       io.stdout.write(
         earlierLoad === undefined ? summary.describe(name) : describeEarlierLoad(name, earlierLoad),
@@ -73,6 +78,9 @@ async function openTarget(invocation: Invocation, io: Io): Promise<IngestTarget>
   if (server !== undefined)
     return { load: loadIntoServer(server, io), findLoads: async () => [], close: server.close };
   const config = readAppConfig(invocation);
+  // Without --data, it depends on the working directory.
+  if (invocation.origin('data') === undefined)
+    io.stderr.write(`data directory: ${escapeForTerminal(resolve(config.store.dataDirectory))}\n`);
   const cores = availableParallelism();
   const bodyParser = new BodyParserPool(cores);
   // The parser threads keep the cores busy; with as many engine threads as cores, a load took a quarter longer.
@@ -109,6 +117,7 @@ async function findEarlierLoad(
 interface LoadOptions {
   readonly kind: LogKind | undefined;
   readonly again: boolean;
+  readonly restores?: EarlierLoad;
   readonly load: LoadFile;
   readonly summary: IngestSummary;
   readonly io: Io;
@@ -117,7 +126,7 @@ interface LoadOptions {
 /** If the target remembers an earlier load of the same content, loads nothing and returns that load. */
 async function loadFile(
   file: string,
-  { kind, again, load, summary, io }: LoadOptions,
+  { kind, again, restores, load, summary, io }: LoadOptions,
 ): Promise<EarlierLoad | undefined> {
   const bar = createProgressBar(basename(file), io.stderr);
   const hash = createHash('sha256');
@@ -134,7 +143,7 @@ async function loadFile(
       standardInput: io.stdin,
     });
     const kindChunks = kind === undefined ? readQuarantined(chunks) : withKind(chunks, kind);
-    return await load(kindChunks, summary, { identify, again, nowMicros: systemClock() });
+    return await load(kindChunks, summary, { identify, again, restores, nowMicros: systemClock() });
   } finally {
     bar.clear();
   }

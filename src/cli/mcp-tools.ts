@@ -4,7 +4,7 @@ import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { type CatalogEntry, parameterSchema } from '../endpoint/catalog-entry.ts';
 import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.ts';
-import type { JsonObject } from '../logs/json-object.ts';
+import type { JsonObject } from '../system/parse-json.ts';
 import {
   type CompleteResponse,
   createResponseError,

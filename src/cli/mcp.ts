@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Invocation } from '../config.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../system/parse-json.ts';
 import { readVersion } from '../system/version.ts';
 import type { Io } from './io.ts';
 import { EndpointTools, type ToolResult, UNTRUSTED_NOTE } from './mcp-tools.ts';
@@ -43,8 +44,6 @@ const ERRORS = {
 function rpcError(code: keyof typeof ERRORS, message: string, data?: unknown): Error {
   return Object.assign(new Error(message), { rpcCode: ERRORS[code], data });
 }
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 export async function mcp(invocation: Invocation, { stdin, stdout, exit }: Io): Promise<void> {
   const session = new Session(new EndpointTools(requireServer(invocation)));
@@ -86,11 +85,11 @@ class Session {
       if (jsonrpc !== '2.0' || typeof method !== 'string' || (id === null && !isNotification))
         throw rpcError('invalidRequest', 'the message is not a JSON-RPC 2.0 request');
       if (isNotification) {
-        if (method === 'notifications/cancelled' && isObject(params))
+        if (method === 'notifications/cancelled' && isJsonObject(params))
           this.#open.get(params['requestId'])?.abort();
         return undefined;
       }
-      if (!isObject(params)) throw rpcError('invalidParams', 'params must be an object');
+      if (!isJsonObject(params)) throw rpcError('invalidParams', 'params must be an object');
       this.#open.set(id, controller);
       const result = await this.#handle(method, params, controller.signal);
       if (controller.signal.aborted) return undefined;
@@ -110,7 +109,7 @@ class Session {
 
   /** Returns the result as JSON text without line breaks. */
   async #handle(method: string, params: JsonObject, signal: AbortSignal): Promise<string> {
-    const meta = isObject(params['_meta']) ? params['_meta'] : {};
+    const meta = isJsonObject(params['_meta']) ? params['_meta'] : {};
     const serverInfo = this.#serverInfo;
     if (meta[VERSION_KEY] !== undefined) checkMeta(meta);
     else if (method === 'ping') return '{}';
@@ -139,7 +138,7 @@ class Session {
 
   async #callTool({ name, arguments: args = {} }: JsonObject, signal: AbortSignal): Promise<ToolResult> {
     if (typeof name !== 'string') throw rpcError('invalidParams', 'name must be a string');
-    if (!isObject(args)) throw rpcError('invalidParams', 'arguments must be an object');
+    if (!isJsonObject(args)) throw rpcError('invalidParams', 'arguments must be an object');
     const result = await this.#tools.call(name, args, signal);
     if (result === undefined) throw rpcError('invalidParams', `unknown tool ${name}`);
     return result;
@@ -147,13 +146,9 @@ class Session {
 }
 
 function parse(line: string): JsonObject {
-  let message: unknown;
-  try {
-    message = JSON.parse(line);
-  } catch {
-    throw rpcError('parse', 'the message is not valid JSON');
-  }
-  if (isObject(message)) return message;
+  const message = parseJson(line);
+  if (message === undefined) throw rpcError('parse', 'the message is not valid JSON');
+  if (isJsonObject(message)) return message;
   throw rpcError('invalidRequest', 'the message is not a JSON-RPC 2.0 request; batches are not supported');
 }
 
@@ -164,11 +159,8 @@ function checkMeta(meta: JsonObject): void {
       supported: VERSIONS,
       requested,
     });
-  if (!isObject(meta[CAPABILITIES_KEY])) throw rpcError('invalidParams', `_meta has no ${CAPABILITIES_KEY}`);
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isJsonObject(meta[CAPABILITIES_KEY]))
+    throw rpcError('invalidParams', `_meta has no ${CAPABILITIES_KEY}`);
 }
 
 /** Concatenates text, because parsing would round numbers in the rows that a double cannot represent. */

@@ -1,7 +1,16 @@
 // dendro query: runs an endpoint and prints its rows. With --explain, it prints how many records remain after each condition of the
 // query instead.
 
-import { type Invocation, nameOf, readAppConfig, readEndpointFolders, readOneOf } from '../config.ts';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import {
+  type AppConfig,
+  type Invocation,
+  nameOf,
+  readAppConfig,
+  readEndpointFolders,
+  readOneOf,
+} from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import type { Explanation } from '../endpoint/explain.ts';
@@ -34,7 +43,7 @@ export async function query(invocation: Invocation, io: Io): Promise<void> {
     ...readAppConfig(invocation),
     endpointFolders: readEndpointFolders(invocation),
   });
-  const target = server ?? (await openLocal(config(), io, { checksEndpoints: true }));
+  const target = server ?? (await openDirectory(config(), io));
   try {
     const output = await (invocation.isOn('explain') ? explain : runQuery)(target, asked, io);
     // Only a terminal gets escaped text. A file or another program gets the output unchanged.
@@ -43,6 +52,16 @@ export async function query(invocation: Invocation, io: Io): Promise<void> {
   } finally {
     await target.close();
   }
+}
+
+/** Says if the directory is new: a mistyped name would look like lost records. */
+function openDirectory(config: AppConfig, io: Io): Promise<Target> {
+  const directory = resolve(config.store.dataDirectory);
+  if (config.storeName === 'duckdb' && !existsSync(directory))
+    io.stderr.write(
+      `dendro: ${escapeForTerminal(directory)} does not exist; it is created, and has no records\n`,
+    );
+  return openLocal(config, io, { checksEndpoints: true });
 }
 
 const LINE_FEED = 0x0a;

@@ -1,7 +1,7 @@
 // dendro serve: starts the service, reloads its endpoints on SIGHUP, and stops on SIGTERM or SIGINT.
 import { resolve } from 'node:path';
 import { type App, startApp } from '../app.ts';
-import { type Invocation, readServeConfig } from '../config.ts';
+import { findUnknownVariables, type Invocation, readServeConfig } from '../config.ts';
 import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
 import { readVersion } from '../system/version.ts';
@@ -13,11 +13,28 @@ export async function serve(invocation: Invocation, io: Io): Promise<void> {
   const config = readServeConfig(invocation);
   const format = config.log.format ?? (io.stderr.isTTY ? 'text' : 'json');
   const observe = logTo(io.stdout, io.stderr, { ...config.log, format });
+  const variables = findUnknownVariables(io.env);
+  if (variables.length > 0) observe({ type: 'unknown_variables', variables });
   const stopSignal = waitForStopSignal(io);
   let reloadEndpoints = async () => {}; // until the server has started, there is nothing to reload
   io.signals.on('SIGHUP', () => void reloadEndpoints());
-  const log = exitIfStoppedDuringConversion(stopSignal, showConversion(io, observe), io);
-  const app = await startApp(config, log, { showFirstToken: token => printFirstToken(token, io) });
+  let hasStarted = false;
+  void stopSignal.then(signal => {
+    if (hasStarted) return;
+    // A conversion or the replay of a large spool can take minutes. Each is safe to interrupt, as by a crash: the next start repeats it.
+    observe({ type: 'stopping', signal });
+    observe({ type: 'stopped' });
+    io.exit(0);
+  });
+  const log = showConversion(io, observe);
+  let firstSecret: string | undefined;
+  const app = await startApp(config, log, {
+    async showFirstToken(token) {
+      await printFirstToken(token, io);
+      firstSecret = token.secret;
+    },
+  });
+  hasStarted = true;
   const { publicUrl, internalUrl } = app;
   try {
     observe({
@@ -30,6 +47,8 @@ export async function serve(invocation: Invocation, io: Io): Promise<void> {
     });
     observe({ type: 'listening', listener: 'public', url: publicUrl });
     observe({ type: 'listening', listener: 'internal', url: internalUrl });
+    if (firstSecret !== undefined && io.stdout.isTTY)
+      io.stdout.write(`open the console, signed in: ${toReachable(publicUrl)}/#token=${firstSecret}\n`);
     reloadEndpoints = app.reloadEndpoints;
     // If the store is invalidated, this throws: the app is closed and the process exits with the error.
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeFailed]) });
@@ -37,6 +56,11 @@ export async function serve(invocation: Invocation, io: Io): Promise<void> {
     await closeWithinLimit(app, observe, io);
   }
   observe({ type: 'stopped' });
+}
+
+/** The URL with an address that a browser on this machine can open, if the server listens on all of them. */
+function toReachable(url: string): string {
+  return url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, '//127.0.0.1');
 }
 
 /** 10 s for running requests, then 5 s to finish a running flush and to close the store. */
@@ -61,21 +85,6 @@ export function waitForStopSignal({ signals }: Io): Promise<string> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) signals.once(signal, () => resolve(signal));
   });
-}
-
-/** A conversion can take minutes, so a stop signal ends it. The next start begins it again. */
-function exitIfStoppedDuringConversion(stopSignal: Promise<string>, log: Observe, io: Io): Observe {
-  let isConverting = false;
-  void stopSignal.then(signal => {
-    if (!isConverting) return;
-    log({ type: 'stopping', signal });
-    io.exit(0);
-  });
-  return event => {
-    if (event.type === 'conversion_progress') isConverting = true;
-    if (event.type === 'converted') isConverting = false;
-    log(event);
-  };
 }
 
 async function printFirstToken(token: FirstToken, { stdout }: Io): Promise<void> {

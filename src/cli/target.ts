@@ -16,6 +16,7 @@ import type { CatalogEntry } from '../endpoint/catalog-entry.ts';
 import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
 import type { Store } from '../store/store.ts';
+import { parseJson } from '../system/parse-json.ts';
 import type { Io } from './io.ts';
 import { showConversion } from './terminal.ts';
 
@@ -67,7 +68,7 @@ export function findServer(invocation: Invocation): ServerTarget | undefined {
   const name = nameOf(invocation, 'url');
   // Trimmed, because a token that was read from a file often ends with a newline, which a header cannot contain.
   const token = invocation.text('token')?.trim() ?? findApiKey(invocation);
-  if (!token) throw new UsageError(`${name} needs a token: set --token or DENDRO_API_KEY`);
+  if (!token) throw new UsageError(`${name} needs a token: set --token or DENDRO_TOKEN`);
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
     throw new UsageError(`${name} ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
   checkHeaderValue(nameOf(invocation, 'token'), token);
@@ -158,6 +159,12 @@ export async function openLocal(
   };
 }
 
+export function noDataDirectory(dataDirectory: string): OperatorError {
+  return new OperatorError(
+    `there is no data directory ${dataDirectory}; name it with --data, or a server with --url`,
+  );
+}
+
 export interface RetryPolicy {
   readonly maxAttempts: number;
   /** Whether to retry if no connection can be established; the server may be restarting. */
@@ -214,9 +221,9 @@ function isConnectionLost({ message, cause }: Error): boolean {
   return message === 'terminated' || ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
 }
 
-/** Uses Retry-After if the server sent it (a date or 0 counts as 1 s), else exponential back-off. At most MAX_BACKOFF_SECONDS. */
+/** Exponential back-off, but at least Retry-After if the server sent it (a date or 0 counts as 1 s). At most MAX_BACKOFF_SECONDS. */
 function backoffMs(attempt: number, retryAfter: string | null): number {
-  const seconds = retryAfter === null ? 0.1 * 2 ** attempt : Number(retryAfter) || 1;
+  const seconds = Math.max(0.1 * 2 ** attempt, retryAfter === null ? 0 : Number(retryAfter) || 1);
   return Math.min(seconds, MAX_BACKOFF_SECONDS) * 1000;
 }
 
@@ -246,15 +253,6 @@ export function createResponseError({ url }: Target, status: number, body: strin
 export function readErrorMessage(body: string): string | undefined {
   const response = parseJson(body) as { error?: { message?: string } } | undefined;
   return response?.error?.message;
-}
-
-/** Returns undefined if the text is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const CATALOG_PATH = '/api/endpoints';

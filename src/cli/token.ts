@@ -1,5 +1,6 @@
 // dendro token create | list | revoke: reads and changes the tokens file. A running server applies a change within 1 s.
-
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import {
   type FlagName,
   type Invocation,
@@ -15,6 +16,7 @@ import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import { listTiers, loadDefinitions } from '../endpoint/catalog.ts';
 import { systemClock } from '../system/clock.ts';
+import { findLockOwner } from '../system/lock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
 import { createSecret, hasExpired, hashSecret, isScope, SCOPE_SYNTAX } from '../token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
@@ -49,19 +51,40 @@ export async function token(invocation: Invocation, io: Io): Promise<void> {
   return ACTIONS[action](invocation, names, io);
 }
 
+/** Throws if its directory does not exist. `create` may create one that was named: in another, the token would be useless. */
+function findTokensFile(invocation: Invocation, mayCreate = false): string {
+  const file = resolve(readTokensPath(invocation));
+  const directory = dirname(file);
+  const isNamed = invocation.origin('data') !== undefined || invocation.origin('tokens') !== undefined;
+  if (existsSync(directory) || (mayCreate && isNamed)) return file;
+  throw new OperatorError(
+    `there is no directory ${directory}; name the data directory of the server with --data${describeNearby(directory)}`,
+  );
+}
+
+/** If no server uses the directory, looks for one in the usual places. */
+function describeNearby(directory: string): string {
+  const near = ['.', '..', 'data', '../data', '/var/lib/dendro'].map(place => resolve(place));
+  const places = [directory, join(directory, 'data'), ...near];
+  const found = places.find(place => findLockOwner(place) !== undefined);
+  return found === undefined || found === directory ? '' : `; a server is running with ${found}`;
+}
+
 function isAction(text: string): text is keyof typeof ACTIONS {
   return Object.hasOwn(ACTIONS, text);
 }
 
-async function create(invocation: Invocation, _: readonly string[], { stdout }: Io): Promise<void> {
+async function create(invocation: Invocation, _: readonly string[], { stdout, stderr }: Io): Promise<void> {
   const secret = createSecret();
   const created = createToken(invocation, secret);
-  await changeTokenFile(readTokensPath(invocation), tokens => {
+  const file = findTokensFile(invocation, true);
+  await changeTokenFile(file, tokens => {
     if (tokens.some(({ name }) => name === created.name))
       throw new OperatorError(`there is already a token ${created.name}; revoke it or choose another name`);
     return [...tokens, created];
   });
   stdout.write(`${secret}\n`);
+  stderr.write(`stored in ${file}${describeNearby(dirname(file))}\n`);
 }
 
 /** Creates the entry of the tokens file from the flags. */
@@ -132,7 +155,7 @@ function readTier(invocation: Invocation): string | undefined {
 }
 
 async function list(invocation: Invocation, _: readonly string[], { stdout }: Io): Promise<void> {
-  const file = readTokensPath(invocation);
+  const file = findTokensFile(invocation);
   const lastUsed = readLastUsed(file);
   const tokens = readTokenFile(file);
   if (invocation.isOn('json')) {
@@ -142,7 +165,8 @@ async function list(invocation: Invocation, _: readonly string[], { stdout }: Io
   }
   const rows = tokens.map(stored => describeRow(stored, lastUsed));
   const columns = ['name', 'scopes', 'projects', 'limits', 'expires', 'last used'];
-  stdout.write(rows.length === 0 ? 'no tokens\n' : formatTable(columns, rows));
+  const none = existsSync(file) ? 'no tokens\n' : `no tokens: there is no file ${file}\n`;
+  stdout.write(rows.length === 0 ? none : formatTable(columns, rows));
 }
 
 /** Has every key, with null for an absent value. Does not contain the hash of the secret. */
@@ -187,7 +211,7 @@ async function revoke(invocation: Invocation, names: readonly string[], { stdout
   const [name, ...others] = names;
   if (name === undefined || others.length > 0)
     throw new UsageError('name exactly one token: dendro token revoke NAME');
-  const file = readTokensPath(invocation);
+  const file = findTokensFile(invocation);
   await changeTokenFile(file, tokens => {
     if (!tokens.some(stored => stored.name === name))
       throw new OperatorError(

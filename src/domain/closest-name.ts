@@ -6,7 +6,8 @@ export function suggest(text: string, known: readonly string[], label: string): 
   return closest === undefined ? `${label}: ${known.join(', ')}` : `did you mean ${closest}?`;
 }
 
-function findClosest(text: string, known: readonly string[]): string | undefined {
+/** Undefined if no known name is close to the text. */
+export function findClosest(text: string, known: readonly string[]): string | undefined {
   let closest: string | undefined;
   // Up to a third of the characters may be wrong; in a short text, one. With more, the suggestion would be a guess.
   const maxDistance = Math.max(1, Math.floor(text.length / 3));

@@ -43,8 +43,11 @@ export class DendroError extends Error {
   }
 }
 
-export function queuedTooLong(): DendroError {
-  return new DendroError('unavailable', 'the query waited too long in the queue; retry in a moment');
+/** A query spent nearly all of its time in the queue, so it did not take too long itself. */
+export class QueuedTooLongError extends DendroError {
+  constructor() {
+    super('unavailable', 'the query waited too long in the queue; retry in a moment');
+  }
 }
 
 /** Why a request is refused because of its token. */
@@ -99,4 +102,11 @@ export class OperatorError extends Error {
  */
 export function isProgrammingError(error: unknown): error is Error {
   return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+}
+
+export function timedOut(seconds: number): DendroError {
+  return new DendroError(
+    'query_timeout',
+    `the query exceeded its limit of ${seconds} s and was cancelled; ask for a shorter time range`,
+  );
 }

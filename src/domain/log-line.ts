@@ -111,6 +111,11 @@ const NEWLINE = 0x0a;
 /** The byte offset after the first `count` lines. */
 export function offsetAfterLines(lines: Uint8Array, count: number): number {
   let end = 0;
-  for (let passed = 0; passed < count; passed++) end = lines.indexOf(NEWLINE, end) + 1;
+  for (let passed = 0; passed < count; passed++) end = offsetAfterLine(lines, end);
   return end;
+}
+
+/** The byte offset after the line that starts at `offset`. */
+export function offsetAfterLine(lines: Uint8Array, offset: number): number {
+  return lines.indexOf(NEWLINE, offset) + 1;
 }

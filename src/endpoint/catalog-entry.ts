@@ -1,9 +1,9 @@
 // An endpoint as GET /api/endpoints describes it. OpenAPI, `dendro types`, `dendro mcp` and clients use this form, so the same
 // code can describe an endpoint that this program has loaded and one that a running server returned.
+import { MAX_VALUE_LENGTH } from '../domain/limits.ts';
 import { fieldsOf } from '../domain/log-fields.ts';
 import { type EndpointDefinition, kindsOf } from './definition.ts';
 import type { Parameter } from './parameter-definition.ts';
-import { MAX_VALUE_LENGTH } from './parameters.ts';
 
 export interface CatalogEntry {
   readonly id: string;

@@ -1,18 +1,9 @@
 // Loads endpoint folders. Throws OperatorError, with one line that names the file and the problem, if a folder is broken: startup
 // then fails, and a reload keeps the current endpoints (live-catalog.ts).
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  type Document,
-  isAlias,
-  isCollection,
-  isMap,
-  isScalar,
-  LineCounter,
-  type ParsedNode,
-  parseDocument,
-} from 'yaml';
 import { OperatorError } from '../domain/errors.ts';
+import { MAX_SQL_BYTES } from '../domain/limits.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
 import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
@@ -29,6 +20,7 @@ import {
 import { listBoundNames } from './parameter-definition.ts';
 import { createSampleValues } from './parameters.ts';
 import { fillPlaceholders, listKnownPlaceholders, listPlaceholders } from './sql-template.ts';
+import { readText, readYamlFile } from './yaml-file.ts';
 
 /** The SQL of an endpoint, with its placeholders filled. */
 export interface EndpointQueries {
@@ -52,7 +44,7 @@ export interface Endpoint extends EndpointQueries {
 /** Directories that contain endpoint folders. */
 export interface EndpointFolders {
   readonly builtIn: string;
-  /** One directory for each enabled pack. A pack is a set of endpoints that is part of Dendro and off by default. */
+  /** One directory for each enabled pack. A pack is a set of endpoints that is part of Dendro. */
   readonly packs?: readonly string[];
   readonly custom: string | undefined;
 }
@@ -68,8 +60,8 @@ export function loadCatalog({ builtIn, packs = [], custom }: EndpointFolders, st
   const shippedFolders = [builtIn, ...packs].flatMap(listEndpointFolders);
   const customFolders = custom === undefined ? [] : listEndpointFolders(custom);
   const endpoints = [
-    ...shippedFolders.map(folder => loadEndpoint(folder, store, { isShipped: true })),
-    ...customFolders.map(folder => loadEndpoint(folder, store, { isShipped: false })),
+    ...shippedFolders.map(folder => loadEndpoint(folder, store, true)),
+    ...customFolders.map(folder => loadEndpoint(folder, store, false)),
   ];
   const byKey = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
@@ -108,9 +100,15 @@ export function selectQueries(endpoint: Endpoint, values: BoundValues): Endpoint
   return (kind === undefined ? undefined : endpoint.queriesByKind.get(kind)) ?? endpoint;
 }
 
-/** Lets the store validate the SQL of every endpoint; throws for the first that it rejects. */
+/**
+ * Lets the store validate the SQL of every endpoint; throws for the first that it rejects. Of the endpoints that are part of Dendro, the
+ * embedded store validates none, because it has the tables that their tests have, and ClickHouse validates the SQL of one log kind:
+ * the start would take several times as long.
+ */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
-  for (const endpoint of catalog.endpoints) await checkEndpoint(endpoint, store);
+  for (const endpoint of catalog.endpoints)
+    if (!endpoint.isShipped) await checkEndpoint(endpoint, store);
+    else if (store.name !== 'duckdb') await checkEndpoint({ ...endpoint, queriesByKind: new Map() }, store);
 }
 
 export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<void> {
@@ -175,25 +173,34 @@ function findByUuid(byKey: ReadonlyMap<string, Endpoint>, text: string): Endpoin
 /** Follows symbolic links. A link without a target is listed: it is a broken folder, not a file to ignore. */
 function listEndpointFolders(parent: string): string[] {
   try {
-    return readdirSync(parent)
+    const names = readdirSync(parent);
+    if (names.includes(DEFINITION_FILE))
+      throw new OperatorError(
+        `${join(parent, DEFINITION_FILE)}: this is the folder of one endpoint; name the directory that contains such folders`,
+      );
+    return names
       .filter(name => !name.startsWith('.'))
       .map(name => join(parent, name))
       .filter(path => statSync(path, { throwIfNoEntry: false })?.isDirectory() !== false)
       .sort();
   } catch (error) {
+    if (error instanceof OperatorError) throw error;
     throw new OperatorError(
       `cannot read the endpoint folders in ${parent}: ${describeFileError(parent, error as NodeJS.ErrnoException)}`,
     );
   }
 }
 
-function loadEndpoint(folder: string, store: StoreName, { isShipped }: { isShipped: boolean }): Endpoint {
+function loadEndpoint(folder: string, store: StoreName, isShipped: boolean): Endpoint {
   const definitionFile = join(folder, DEFINITION_FILE);
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
   const explainFile = join(folder, `explain.${store}.sql`);
-  const columns = Object.entries(definition.columns).map(([name, { type }]) => ({ name, type }));
-  const query = { sql: readSql(sqlFile, definition), columns, maxRows: definition.max_rows };
+  const query = {
+    sql: readSql(sqlFile, definition),
+    columns: listColumns(definition),
+    maxRows: definition.max_rows,
+  };
   const explainQuery = existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined;
   const forKind = (kind: LogKind): EndpointQueries => ({
     query: fillQuery(query, definition, kind, store),
@@ -212,6 +219,10 @@ function loadEndpoint(folder: string, store: StoreName, { isShipped }: { isShipp
     explainFile,
     isShipped,
   };
+}
+
+export function listColumns({ columns }: EndpointDefinition): Column[] {
+  return Object.entries(columns).map(([name, { type }]) => ({ name, type }));
 }
 
 function fillQuery(
@@ -236,7 +247,7 @@ function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQu
 }
 
 function readSql(file: string, definition: EndpointDefinition): string {
-  const sql = readText(file);
+  const sql = readText(file, MAX_SQL_BYTES);
   const known =
     definition.reads === 'all' ? [] : listKnownPlaceholders(searchParameterOf(definition) !== undefined);
   const unknown = listPlaceholders(sql).find(name => !known.includes(name));
@@ -248,54 +259,5 @@ function readSql(file: string, definition: EndpointDefinition): string {
 }
 
 function loadDefinition(file: string): EndpointDefinition {
-  const lines = new LineCounter();
-  const document = parseDocument(readText(file), { lineCounter: lines, prettyErrors: false, merge: true });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const { line, col } = lines.linePos(error.pos[0]);
-    throw new OperatorError(`${file}: ${error.message} at line ${line}, column ${col}`);
-  }
-  const definition = readDefinition(toContent(file, document));
-  if (!('problem' in definition)) return definition;
-  const { path, message } = definition.problem;
-  if (path.length === 0) throw new OperatorError(`${file}: ${message}`);
-  const { line } = lines.linePos(findOffset(document, path));
-  throw new OperatorError(`${file}: ${path.join('.')}: ${message} at line ${line}`);
-}
-
-function toContent(file: string, document: Document.Parsed): unknown {
-  try {
-    return document.toJS({ maxAliasCount: 100 });
-  } catch (error) {
-    throw new OperatorError(`${file}: ${(error as Error).message}`); // an alias without a target, or too many of them
-  }
-}
-
-/** Where a key is in the file, or its nearest parent that is there. */
-function findOffset(document: Document.Parsed, path: readonly string[]): number {
-  let offset = 0;
-  let parent: unknown = document.contents;
-  for (const key of path) {
-    const collection = isAlias(parent) ? parent.resolve(document) : parent;
-    if (!isCollection(collection)) break;
-    const keyNode = isMap<ParsedNode>(collection)
-      ? collection.items.find(pair => isScalar(pair.key) && String(pair.key.value) === key)?.key
-      : undefined;
-    parent = collection.get(keyNode ?? Number(key), true);
-    offset = (keyNode ?? (parent as ParsedNode | undefined))?.range?.[0] ?? offset;
-  }
-  return offset;
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const systemError = error as NodeJS.ErrnoException;
-    throw new OperatorError(
-      systemError.code === 'ENOENT'
-        ? `${file}: is missing`
-        : `${file}: cannot be read: ${describeFileError(file, systemError)}`,
-    );
-  }
+  return readYamlFile(file, readDefinition);
 }

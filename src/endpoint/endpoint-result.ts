@@ -26,7 +26,7 @@ export interface EncodedResult {
 
 export interface EncodingRequest extends RowEncoding {
   readonly contentCoding: ContentCoding;
-  /** Replaces the IP addresses in the rows, and leaves them out of the cursor. */
+  /** Replaces the IP addresses in the rows, and leaves the id out of the cursor. */
   readonly redacted: boolean;
 }
 

@@ -20,7 +20,6 @@ import {
   rejectProject,
   toQueryOptions,
 } from './run-endpoint.ts';
-import type { ValidatedRequest } from './validated-requests.ts';
 
 export interface Explanation {
   /**
@@ -72,20 +71,24 @@ export function requireExplainQuery({ explainQuery, definition }: Endpoint): Sav
 export async function explainEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
-  { values }: ValidatedRequest,
-  { projects, tokenName, request }: Pick<RunOptions, 'projects' | 'tokenName' | 'request'> = {},
+  values: BoundValues,
+  runOptions: Pick<RunOptions, 'projects' | 'tokenName' | 'request' | 'caller'> = {},
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
   const { store, clock, observe } = dependencies;
   requireExplainQuery(endpoint); // first: an endpoint without explain SQL is always not_found
+  const { projects } = runOptions;
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
-  if (pin?.length === 0) return rejectProject(dependencies, definition, values, { request, tokenName });
-  const { requestId, ...options } = toQueryOptions(definition, request);
-  await checkPatterns(store, definition, values, options);
+  if (pin?.length === 0) return rejectProject(dependencies, definition, values, runOptions);
+  const { requestId, ...options } = toQueryOptions(definition, runOptions);
+  const isExpensive = await checkPatterns(store, definition, values, options);
   // The query of the log kind that the request selects.
   const query = requireExplainQuery({ ...endpoint, ...selectQueries(endpoint, values) });
   const bound = addContextValues(definition, values, clock(), pin);
-  const { rows, truncated, queuedMs, executedMs } = await store.query(query, bound, options);
+  const { rows, truncated, queuedMs, executedMs } = await store.query(query, bound, {
+    ...options,
+    isExpensive,
+  });
   const timing = { queuedMs, executedMs, rows: rows.length };
   observe?.({ type: 'query_completed', endpoint: definition.name, id: requestId, ...timing });
   const [row] = rows;

@@ -1,11 +1,12 @@
 // The endpoints that a running server serves. They are loaded again when a custom endpoint folder has changed, or on SIGHUP. If
 // the new set has a problem, the server keeps the last valid one.
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store } from '../store/store.ts';
+import { readFileVersion } from '../system/file-version.ts';
 import { Mutex } from '../system/mutex.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import { type Catalog, checkCatalog, type Endpoint } from './catalog.ts';
@@ -128,7 +129,7 @@ function readVersion(directory: string): string {
   const folders = listNames(directory).filter(name => !name.startsWith('.'));
   return folders
     .flatMap(folder => listNames(join(directory, folder)).map(file => join(directory, folder, file)))
-    .map(readFileVersion)
+    .map(file => `${file} ${readFileVersion(file)}`)
     .join('\n');
 }
 
@@ -138,14 +139,5 @@ function listNames(directory: string): string[] {
     return readdirSync(directory).sort();
   } catch {
     return [];
-  }
-}
-
-function readFileVersion(path: string): string {
-  try {
-    const { ino, size, mtimeMs } = statSync(path);
-    return `${path} ${ino} ${size} ${mtimeMs}`;
-  } catch {
-    return `${path} missing`; // a link without a target, or removed since the directory was read
   }
 }

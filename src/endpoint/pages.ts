@@ -1,13 +1,13 @@
 // The pages of an endpoint with a parameter of type cursor: collects the rows of a page, and creates the cursor, which says where the
 // next page starts. A cursor belongs to one query: it contains a checksum of its position, of the endpoint and of all parameters but
-// the cursor. It is not signed, because it grants nothing: a query applies its conditions on every page.
+// the cursor. It is not signed, because it grants nothing: a query applies its conditions on every page. But a forged id could be
+// compared with the ids of records, so a cursor of a token with redaction has no id.
 import { createHash } from 'node:crypto';
 import { createCacheKey } from '../cache/cache-key.ts';
 import type { BoundValues, Cell, QueryResult, SavedQuery } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { cursorValueNames } from './parameter-definition.ts';
-import { redactText } from './redact.ts';
 
 /**
  * The next page starts with the records of this timestamp whose id is `id` or later, without the first `skip` of them. Older
@@ -17,8 +17,8 @@ export interface Position {
   readonly timestampMicros: bigint;
   /**
    * Usually the id of the last returned record, cut to 256 bytes. `positionAfter` says when it is the id of an earlier position.
-   * Empty if the id contains an IP address and must be redacted, or if the next page starts at the boundary of a slice
-   * (query-slices.ts). `skip` then counts from the first record of the timestamp.
+   * Empty for a token with redaction, or if the next page starts at the boundary of a slice (query-slices.ts). `skip` then counts
+   * from the first record of the timestamp.
    */
   readonly id: string;
   /** How many records with this timestamp and with `id` or a later id were already returned. */
@@ -33,6 +33,9 @@ export interface Cursor extends Position {
 /** Ids have no other limit than the size of a record, and a cursor is sent in a header and in a URL. */
 const MAX_ID_BYTES = 256;
 
+/** More than a search can skip, and than a slice can have seconds. */
+const MAX_COUNT = 0xffff_ffff;
+
 const CHECKSUM_CHARACTERS = 11;
 
 /** Returns undefined if the text is not a cursor of this query. `query` is a text that identifies the query. */
@@ -40,8 +43,28 @@ export function decodeCursor(text: string, query: string): Cursor | undefined {
   const decoded = Buffer.from(text, 'base64url').toString();
   const position = decoded.slice(CHECKSUM_CHARACTERS);
   if (toText(position, query) !== text) return undefined;
-  const [timestampMicros, id, skip, sliceSeconds] = JSON.parse(position) as [string, string, number, number];
+  return parseCursor(position);
+}
+
+/** Checks everything: anybody can compute the checksum. */
+function parseCursor(json: string): Cursor | undefined {
+  const [timestampMicros, id, skip, sliceSeconds] = parseArray(json);
+  const isCount = (value: unknown): value is number =>
+    Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_COUNT;
+  if (typeof timestampMicros !== 'string' || !/^-?\d{1,18}$/.test(timestampMicros)) return undefined;
+  if (typeof id !== 'string' || Buffer.byteLength(id) > MAX_ID_BYTES) return undefined;
+  if (!isCount(skip) || !isCount(sliceSeconds)) return undefined;
   return { timestampMicros: BigInt(timestampMicros), id, skip, sliceSeconds };
+}
+
+/** Empty: the text is not an array. */
+function parseArray(json: string): readonly unknown[] {
+  try {
+    const value: unknown = JSON.parse(json);
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
 }
 
 function encodeCursor({ timestampMicros, id, skip, sliceSeconds }: Cursor, query: string): string {
@@ -61,7 +84,7 @@ export interface RowKey {
 
 /**
  * The position after `rows`, the first rows of a page or all of them. `start` is where the page starts; undefined: at the newest
- * record. With `redacted`, the position has no id that contains an IP address: it counts all records of the timestamp instead.
+ * record. With `redacted`, the position has no id: it counts all records of the timestamp instead.
  */
 export function positionAfter(
   rows: readonly RowKey[],
@@ -71,7 +94,7 @@ export function positionAfter(
   const last = rows.at(-1);
   if (last === undefined) return start;
   const { timestampMicros } = last;
-  const id = redacted && redactText(last.id) !== last.id ? '' : truncateId(last.id);
+  const id = redacted ? '' : truncateId(last.id);
   const lastUncounted = rows.findLastIndex(
     row => row.timestampMicros !== timestampMicros || !row.id.startsWith(id),
   );
@@ -133,10 +156,7 @@ export function describePagedQuery({ id, parameters }: EndpointDefinition, value
   });
 }
 
-/**
- * The cursor after the first `rowCount` rows; undefined: there are no more. A cursor contains the id of a record. With
- * `redacted`, an id that contains an IP address is left out.
- */
+/** The cursor after the first `rowCount` rows; undefined: there are no more. With `redacted`, it contains no id of a record. */
 export type CursorAfter = (rowCount: number, redacted: boolean) => string | undefined;
 
 export interface Page {

@@ -1,5 +1,7 @@
 // Converts the string parameters of a request to the values that are bound in its SQL, as the endpoint's definition says.
+import { findClosest } from '../domain/closest-name.ts';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_BUCKETS, MAX_VALUE_LENGTH } from '../domain/limits.ts';
 import { fieldsOf } from '../domain/log-fields.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues, TimeRange } from '../store/store.ts';
@@ -10,28 +12,36 @@ import type { ChoiceParameter, Parameter } from './parameter-definition.ts';
 import { parseSearchExpression, SearchSyntaxError } from './search-expression.ts';
 import { bindSearchTerms } from './search-patterns.ts';
 
-export const MAX_VALUE_LENGTH = 1024;
-
 type MutableValues = Record<string, BoundValue>;
 
-/**
- * Binds the declared parameters and ignores all others. `maxTier` is the maximum tier of the token. Throws `missing_parameter` or
- * `invalid_parameter`.
- */
+/** What limits the parameters of a request: properties of its token, and the tier that the operator sets. */
+export interface TokenLimits {
+  /** The maximum tier. */
+  readonly tier?: string | undefined;
+  /** Whether IP addresses in results are replaced. */
+  readonly redact_pii?: boolean | undefined;
+  /** The tier of a request that names none, if the endpoint has it. */
+  readonly defaultTier?: string | undefined;
+}
+
+/** Binds the declared parameters and ignores all others. Throws `missing_parameter` or `invalid_parameter`. */
 export function bindParameters(
   definition: EndpointDefinition,
   parameters: URLSearchParams,
-  maxTier?: string,
+  { tier, redact_pii, defaultTier }: TokenLimits = {},
 ): BoundValues {
   const bound: MutableValues = {};
-  for (const [name, parameter] of Object.entries(definition.parameters))
-    bindParameter(name, parameter, readOnce(parameters, name), maxTier, bound);
+  for (const [name, parameter] of Object.entries(definition.parameters)) {
+    const value = readOnce(parameters, name) || findDefaultTier(parameter, defaultTier);
+    if (value === '' && parameter.required) throw missing(definition, name, parameter, parameters);
+    bindParameter(name, parameter, value, tier, bound);
+  }
   // Search and cursor parameters are bound last, because they depend on others: a search on the log kind, a cursor on all other
   // parameters.
   for (const [name, { type }] of Object.entries(definition.parameters))
     if (type === 'search') bindSearch(definition, name, bound);
   for (const [name, { type }] of Object.entries(definition.parameters))
-    if (type === 'cursor') bindCursor(definition, name, bound);
+    if (type === 'cursor') bindCursor(definition, name, bound, redact_pii);
   return bound;
 }
 
@@ -47,11 +57,17 @@ function bindSearch(definition: EndpointDefinition, name: string, bound: Mutable
   }
 }
 
-function bindCursor(definition: EndpointDefinition, name: string, bound: MutableValues): void {
+function bindCursor(
+  definition: EndpointDefinition,
+  name: string,
+  bound: MutableValues,
+  redacted = false,
+): void {
   const text = bound[name]?.value;
   const isGiven = typeof text === 'string';
   const position = isGiven ? decodeCursor(text, describePagedQuery(definition, bound)) : undefined;
-  if (isGiven && position === undefined)
+  // With redaction, no cursor has an id: a forged one would tell how a hidden id is ordered.
+  if (isGiven && (position === undefined || (redacted && position.id !== '')))
     throw invalid(
       name,
       `${name} is not a cursor of this query; send the value of Dendro-Next-Cursor unchanged, with the same other parameters`,
@@ -122,10 +138,25 @@ function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros
   };
 }
 
-function readOnce(parameters: URLSearchParams, name: string): string {
+export function readOnce(parameters: URLSearchParams, name: string): string {
   const values = parameters.getAll(name);
   if (values.length > 1) throw invalid(name, `${name} is given ${values.length} times; give it once`);
   return values[0] ?? '';
+}
+
+function missing(
+  definition: EndpointDefinition,
+  name: string,
+  parameter: Parameter,
+  parameters: URLSearchParams,
+): DendroError {
+  const allowed = parameter.type === 'choice' ? `, one of ${Object.keys(parameter.choices).join(', ')}` : '';
+  const known = [...Object.keys(definition.parameters), 'format', 'timestamps', 'sql'];
+  const unknown = [...parameters.keys()].filter(each => !known.includes(each));
+  const closest = findClosest(name, unknown);
+  const hint = closest === undefined ? '' : `${closest} is no parameter; did you mean ${name}? `;
+  const message = `${hint}${name} is required${allowed}: ${parameter.description}`;
+  return new DendroError('missing_parameter', message, { param: name });
 }
 
 function bindParameter(
@@ -135,12 +166,6 @@ function bindParameter(
   maxTier: string | undefined,
   bound: MutableValues,
 ): void {
-  if (value === '' && parameter.required) {
-    const allowed =
-      parameter.type === 'choice' ? `, one of ${Object.keys(parameter.choices).join(', ')}` : '';
-    const message = `${name} is required${allowed}: ${parameter.description}`;
-    throw new DendroError('missing_parameter', message, { param: name });
-  }
   switch (parameter.type) {
     case 'text':
     case 'pattern':
@@ -226,6 +251,11 @@ function bindChoice(
     bound[key] = bindChoiceValue(chosenValues?.[key], firstValue);
 }
 
+/** An empty text if the parameter is no tier, or the default is none of its tiers. */
+function findDefaultTier(parameter: Parameter, tier = ''): string {
+  return parameter.type === 'choice' && parameter.tiers && Object.hasOwn(parameter.choices, tier) ? tier : '';
+}
+
 /** Returns the token's maximum tier if the request is for a higher one. */
 function capTier(
   parameter: ChoiceParameter,
@@ -283,12 +313,6 @@ function toMicros(values: BoundValues, name: string | undefined): bigint | undef
   const bound = values[name ?? ''];
   return bound?.type === 'timestamp' ? (bound.value ?? undefined) : undefined;
 }
-
-/**
- * A range has at most this many buckets. Each of BUCKET_STEPS is at most 2.5 times the one before, so a range has at least 48
- * buckets, unless it is shorter than 48 µs.
- */
-const MAX_BUCKETS = 120n;
 
 const MINUTE = 60n * MICROS_PER_SECOND;
 const HOUR = 60n * MINUTE;

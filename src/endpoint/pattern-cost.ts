@@ -1,6 +1,10 @@
 // Rejects regular expressions that would take too long. RE2, which both stores use, takes about 10 ns per byte if the states of its
 // automaton fit into its memory. Otherwise it takes about 1 µs, and 20 ns more for each position in the expression at which a match
 // can be at the same time. A query cannot be cancelled within a block of 2,048 texts.
+import { MAX_PATTERN_SIZE, MAX_SIMPLE_CHOICES, MAX_SIMPLE_SIZE } from '../domain/limits.ts';
+
+/** Queries with more choices run one at a time. */
+const MAX_CHEAP_CHOICES = 10;
 
 interface Cost {
   /** How many positions are possible at the same time, weighted by the time that they take. */
@@ -8,15 +12,6 @@ interface Cost {
   /** With n of them, a text can lead to about 2ⁿ different states. */
   readonly choices: number;
 }
-
-/**
- * An expression is rejected above MAX_PATTERN_SIZE; with few choices, above MAX_SIMPLE_SIZE, because then its states fit into RE2's
- * memory. bench/pattern-cost.mjs searches for the most expensive expressions that are allowed: they take about 10 s for 2,048
- * texts of 2,048 bytes.
- */
-const MAX_PATTERN_SIZE = 60;
-const MAX_SIMPLE_SIZE = 150;
-const MAX_SIMPLE_CHOICES = 8;
 
 const NOTHING: Cost = { size: 0, choices: 0 };
 const ASSERTION: Cost = { size: 1, choices: 1 };
@@ -42,12 +37,22 @@ const TOKEN = new RegExp(TOKENS.join('|'), 'gu');
 
 /** Returns what is too much about an expression, which the store has validated, or undefined. */
 export function findPatternExcess(pattern: string): string | undefined {
-  if (/^[^\\^$.|?*+()[\]{}]*$/.test(pattern)) return undefined; // both stores search for plain text without an automaton
+  if (isPlainText(pattern)) return undefined;
   const { size, choices } = estimateCost(pattern);
   const limit = choices <= MAX_SIMPLE_CHOICES ? MAX_SIMPLE_SIZE : MAX_PATTERN_SIZE;
   return size <= limit
     ? undefined
     : `its size is ${Math.ceil(size)}, at most ${limit} is allowed. Use * or + instead of counts such as {20}, and fewer classes or alternatives`;
+}
+
+/** Both stores search for plain text without an automaton. */
+export function isPlainText(pattern: string): boolean {
+  return /^[^\\^$.|?*+()[\]{}]*$/.test(pattern);
+}
+
+/** Whether the states of an allowed expression may not fit into RE2's memory. With up to 12 choices, no such one was found. */
+export function isExpensivePattern(pattern: string): boolean {
+  return estimateCost(pattern).choices > MAX_CHEAP_CHOICES;
 }
 
 /** A literal character, or the cost of anything else. */

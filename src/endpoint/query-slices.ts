@@ -1,14 +1,14 @@
 // Runs the query of an endpoint with pages: searches its time range in slices, from the newest to the oldest, until the page is
 // full or the time is up. So the first page of a search with many matches reads few records, and a search that takes too long
 // still returns what it found, with a cursor to continue.
-import { DendroError, queuedTooLong } from '../domain/errors.ts';
+import { DendroError, QueuedTooLongError } from '../domain/errors.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, Store } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { bindPosition, type Page, PageBuilder, type Position, readPosition } from './pages.ts';
 
 export interface SlicedQuery {
-  readonly store: Store;
+  readonly store: Pick<Store, 'query'>;
   readonly definition: EndpointDefinition;
   readonly query: SavedQuery;
   readonly values: BoundValues;
@@ -17,8 +17,6 @@ export interface SlicedQuery {
    * now, or there are no records.
    */
   readonly newest: bigint | undefined;
-  /** Covers all slices; undefined: no limit. */
-  readonly timeLimitMs: number | undefined;
 }
 
 /** Later than every record: the end of the year 9999. */
@@ -39,20 +37,11 @@ const MAX_SLICE_MICROS = 3_200_000_000n * MICROS_PER_SECOND;
  * first slice already has the smallest size, throws `query_timeout`, and if it spent nearly all of the time in the queue,
  * `unavailable`. Also throws as Store.query does.
  */
-export async function querySlices(sliced: SlicedQuery, options: QueryOptions): Promise<Page> {
-  const deadline = new Deadline(sliced.timeLimitMs, options.signal);
-  try {
-    return await searchSlices(sliced, { ...options, signal: deadline.signal }, deadline);
-  } finally {
-    deadline.clear();
-  }
-}
-
-async function searchSlices(
+export async function querySlices(
   { store, definition, query, values, newest }: SlicedQuery,
   options: QueryOptions,
-  deadline: Deadline,
 ): Promise<Page> {
+  const { endsAt = Number.POSITIVE_INFINITY } = options;
   const rangeStart = toMicros(values['range_start']?.value) ?? 0n;
   const start = readPosition(definition, values);
   const page = new PageBuilder(definition, query, values);
@@ -70,8 +59,7 @@ async function searchSlices(
       slice_start: { type: 'timestamp', value: sliceStart },
       slice_end: { type: 'timestamp', value: end },
     };
-    const wait = new QueueWait();
-    const result = await deadline.attempt(() =>
+    const result = await attempt(() =>
       store.query(
         { ...query, maxRows: page.rowsLeft },
         { ...bound, ...slice },
@@ -79,17 +67,14 @@ async function searchSlices(
           ...options,
           maxBytes: page.bytesLeft(options.maxBytes),
           range: { start: sliceStart, end },
-          onStart: () => wait.end(),
         },
       ),
     );
-    if (result === undefined) {
+    if (result === 'queued' || result === 'too slow') {
       const isFirst = bound === values; // no slice was searched yet
-      // If the slice spent nearly all of the time in the queue, it is not too large, so the next one is not made smaller.
-      const hasWaited = wait.isNearlyAllTheTime();
-      if (isFirst && hasWaited) throw queuedTooLong();
-      const hasShrunk = !hasWaited && sizes.shrink(top - sliceStart);
-      if (isFirst && !hasShrunk) throw timedOut();
+      if (isFirst && result === 'queued') throw new QueuedTooLongError();
+      const hasShrunk = result === 'too slow' && sizes.shrink(top - sliceStart);
+      if (isFirst && !hasShrunk) throw tooSlow();
       return page.finish(true, next, sizes.micros);
     }
     page.add(result);
@@ -97,7 +82,8 @@ async function searchSlices(
     bound = { ...values, ...bindPosition(definition, undefined) }; // the cursor's id and skip apply to the first slice only
     sizes.adapt(result.executedMs, page.cutAt === undefined ? undefined : top - page.cutAt);
     const hasNext = sliceStart > rangeStart;
-    const isTimeUp = !page.isFull && hasNext && deadline.hasLessThan(result.executedMs);
+    // The next slice would probably not finish if it took as long as this one.
+    const isTimeUp = !page.isFull && hasNext && endsAt - performance.now() < result.executedMs;
     if (page.isFull || isTimeUp) return page.finish(isTimeUp, hasNext ? next : undefined, sizes.micros);
   }
   return page.finish(false, undefined, sizes.micros);
@@ -146,56 +132,14 @@ class SliceSizes {
   }
 }
 
-/** How long a slice waited in the store's queue. */
-class QueueWait {
-  readonly #requestedAt = performance.now();
-  #startedAt: number | undefined;
-
-  /** The slice left the queue. */
-  end(): void {
-    this.#startedAt = performance.now();
-  }
-
-  /** Whether the wait took more than nine tenths of the time since the slice was requested. */
-  isNearlyAllTheTime(): boolean {
-    const now = performance.now();
-    const startedAt = this.#startedAt ?? now;
-    return now - startedAt < (now - this.#requestedAt) / 10;
-  }
-}
-
-/** The time limit of all slices. `signal` aborts when it is reached, or when the caller's signal aborts. */
-class Deadline {
-  readonly #endsAt: number;
-  readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout | undefined;
-  readonly signal: AbortSignal;
-
-  constructor(timeLimitMs: number | undefined, callerSignal: AbortSignal | undefined) {
-    this.#endsAt = performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY);
-    if (timeLimitMs !== undefined)
-      this.#timer = setTimeout(() => this.#controller.abort(timedOut()), timeLimitMs).unref();
-    const { signal } = this.#controller;
-    this.signal = callerSignal === undefined ? signal : AbortSignal.any([signal, callerSignal]);
-  }
-
-  /** Returns undefined if the time was up before the query finished. */
-  async attempt(run: () => Promise<QueryResult>): Promise<QueryResult | undefined> {
-    try {
-      return await run();
-    } catch (error) {
-      if (this.#controller.signal.aborted) return undefined;
-      throw error;
-    }
-  }
-
-  /** Whether less than `ms` is left. If `ms` is the time that the last slice took, the next one would probably not finish. */
-  hasLessThan(ms: number): boolean {
-    return this.#endsAt - performance.now() < ms;
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer);
+/** Returns why the query did not finish within its time, if it did not. */
+async function attempt(run: () => Promise<QueryResult>): Promise<QueryResult | 'too slow' | 'queued'> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof QueuedTooLongError) return 'queued';
+    if (error instanceof DendroError && error.code === 'query_timeout') return 'too slow';
+    throw error;
   }
 }
 
@@ -215,7 +159,7 @@ function min(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 
-function timedOut(): DendroError {
+function tooSlow(): DendroError {
   return new DendroError(
     'query_timeout',
     'not even one second of the time range could be searched within the time limit; use fewer search terms, or ask the operator for a higher --query-timeout',

@@ -1,6 +1,6 @@
 // Runs an endpoint for a validated request: returns the cached result, or runs the query. Knows no HTTP.
 import { createCacheKey } from '../cache/cache-key.ts';
-import type { CacheOutcome, CacheResult, GetOptions, ResultCache } from '../cache/result-cache.ts';
+import type { CacheOutcome, CacheResult, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
 import { DendroError, RefusedError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -11,12 +11,14 @@ import { type Endpoint, selectQueries } from './catalog.ts';
 import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues, findTimeRange } from './parameters.ts';
-import { findPatternExcess } from './pattern-cost.ts';
+import { findPatternExcess, isExpensivePattern, isPlainText } from './pattern-cost.ts';
 import { querySlices } from './query-slices.ts';
-import type { ValidatedRequest } from './validated-requests.ts';
+
+/** What running an endpoint needs of a store. */
+export type QueryStore = Pick<Store, 'name' | 'query' | 'newestTimestamp' | 'validatePattern'>;
 
 export interface EndpointDependencies {
-  readonly store: Store;
+  readonly store: QueryStore;
   readonly clock: Clock;
   /** Without a cache, every request runs its query. */
   readonly cache?: ResultCache<EndpointResult> | undefined;
@@ -43,13 +45,17 @@ export interface RunOptions {
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
-  /** Identifies the token of the request. Passed to `beforeLoad`, so that all requests can share one function. */
+  /** Identifies the token of the request. Callers take turns. Passed to `beforeLoad`, so that all requests can share one function. */
   readonly caller?: string;
+  /** Nobody waits for the result: the query runs after all others. */
+  readonly isBackground?: boolean;
+  /** When all queries of the request have to end, as from performance.now(). The limit of the store for each query holds too. */
+  readonly endsAt?: number | undefined;
   /** Called before the query runs, or the request joins a running one. May throw to reject the request. */
   readonly beforeLoad?: ((caller: string) => void) | undefined;
 }
 
-/** Both values may be getters that create the value: a cache hit reads neither. */
+/** Both values may be getters that create the value: a cache hit without a forced refresh reads neither. */
 export interface RequestContext {
   /** Identifies the request in logs. */
   readonly id: string;
@@ -63,8 +69,9 @@ export interface EndpointRun {
   /** `bypass`: the endpoint is not cached, or there is no cache. */
   readonly outcome: CacheOutcome | 'bypass';
   readonly ageMs: number;
-  /** How long the cache will return the same result; 0 if the result is not cached. */
+  /** As in CacheResult; 0 if the result is not cached. */
   readonly freshForMs: number;
+  readonly expiresInMs: number;
   /** The cache key of the result; undefined with the outcome `bypass`. */
   readonly key?: string;
 }
@@ -81,7 +88,7 @@ interface PreparedQuery {
 export async function runEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
-  { values }: ValidatedRequest,
+  values: BoundValues,
   options: RunOptions = {},
 ): Promise<EndpointRun> {
   const { definition } = endpoint;
@@ -92,7 +99,7 @@ export async function runEndpoint(
   const { cache } = dependencies;
   if (definition.cache === 'none' || cache === undefined) {
     beforeLoad?.(caller);
-    return runUncached(dependencies, prepared, request);
+    return runUncached(dependencies, prepared, options);
   }
   const key = createKey(prepared);
   const cached = forceRefresh ? undefined : cache.getCached(key);
@@ -101,7 +108,8 @@ export async function runEndpoint(
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
   const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
-  return toRun(key, await cache.get({ key, lifetime, load }, toGetOptions(request, forceRefresh)));
+  const getOptions = { forceRefresh, caller, signal: request?.signal };
+  return toRun(key, await cache.get({ key, lifetime, load }, getOptions));
 }
 
 function createKey({ endpoint: { definition }, values, pin }: PreparedQuery): string {
@@ -128,27 +136,8 @@ export function findPin(
   return projects.filter(project => project === values['project']?.value).slice(0, 1);
 }
 
-/**
- * `signal` is a getter, so that the signal is created only if a query runs. `cache.get` does not always run one: a forced refresh
- * within 10 s of the last one returns the cached result.
- *
- * This is a separate function because all closures of one function share one scope object. The cache entry keeps the callback
- * `() => cache.updateSize(key)` of runEndpoint. If this getter were in runEndpoint too, the entry would also keep the request.
- */
-function toGetOptions(request: RequestContext | undefined, forceRefresh: boolean): GetOptions {
-  return {
-    forceRefresh,
-    get signal() {
-      return request?.signal;
-    },
-  };
-}
-
-function toRun(
-  key: string,
-  { value: result, outcome, ageMs, freshForMs }: CacheResult<EndpointResult>,
-): EndpointRun {
-  return { result, outcome, ageMs, freshForMs, key };
+function toRun(key: string, { value: result, ...cached }: CacheResult<EndpointResult>): EndpointRun {
+  return { result, ...cached, key };
 }
 
 /** The cache entry keeps the returned function for its refreshes, so the function drops its reference to the request. */
@@ -160,16 +149,11 @@ function createLoad(
 ): Load<EndpointResult> {
   const { definition } = prepared.endpoint;
   let firstRequest = request;
-  return (signal, priority) => {
-    const requestId = priority.background ? 'warming' : firstRequest?.id;
+  return (signal, callers) => {
+    const requestId = callers.ids.size === 0 ? 'warming' : firstRequest?.id;
     firstRequest = undefined;
     const label = createLabel(definition, requestId);
-    return loadResult(
-      dependencies,
-      prepared,
-      { signal, priority, group: definition.name, label, requestId },
-      onSizeChange,
-    );
+    return loadResult(dependencies, prepared, { signal, callers, label, requestId }, onSizeChange);
   };
 }
 
@@ -180,21 +164,32 @@ function createLabel({ name }: EndpointDefinition, requestId: string | undefined
 
 export function toQueryOptions(
   definition: EndpointDefinition,
-  request: RequestContext | undefined,
+  {
+    request,
+    caller = '',
+    isBackground = false,
+    endsAt,
+  }: Pick<RunOptions, 'request' | 'caller' | 'isBackground' | 'endsAt'>,
 ): LoadOptions {
   const requestId = request?.id;
   const label = createLabel(definition, requestId);
-  return { signal: request?.signal, group: definition.name, label, requestId };
+  return {
+    signal: request?.signal,
+    callers: { ids: new Set(isBackground ? [] : [caller]) },
+    label,
+    requestId,
+    endsAt,
+  };
 }
 
 async function runUncached(
   dependencies: EndpointDependencies,
   prepared: PreparedQuery,
-  request: RequestContext | undefined,
+  options: RunOptions,
 ): Promise<EndpointRun> {
-  const options = toQueryOptions(prepared.endpoint.definition, request);
-  const result = await loadResult(dependencies, prepared, options);
-  return { result, outcome: 'bypass', ageMs: 0, freshForMs: 0 };
+  const queryOptions = toQueryOptions(prepared.endpoint.definition, options);
+  const result = await loadResult(dependencies, prepared, queryOptions);
+  return { result, outcome: 'bypass', ageMs: 0, freshForMs: 0, expiresInMs: 0 };
 }
 
 /** Throws `forbidden`: with a pinned token, `project` must equal one of its projects. */
@@ -202,15 +197,20 @@ export async function rejectProject(
   { store }: EndpointDependencies,
   definition: EndpointDefinition,
   values: BoundValues,
-  { request, tokenName }: Pick<RunOptions, 'request' | 'tokenName'>,
+  { tokenName, ...options }: Pick<RunOptions, 'request' | 'tokenName' | 'caller'>,
 ): Promise<never> {
   // Parameters are checked before the pin, so an invalid pattern is reported as `invalid_parameter` here too.
-  await checkPatterns(store, definition, values, toQueryOptions(definition, request));
+  await checkPatterns(store, definition, values, toQueryOptions(definition, options));
   throw new RefusedError(
     'forbidden',
     'the token is pinned to projects: project must be the exact name of one of them',
     { reason: 'project_not_allowed', tokenName, param: 'project' },
   );
+}
+
+/** When a request that starts now has to end. */
+export function findEnd(timeLimitMs = Number.POSITIVE_INFINITY): number {
+  return performance.now() + timeLimitMs;
 }
 
 async function loadResult(
@@ -222,17 +222,21 @@ async function loadResult(
   const { definition } = endpoint;
   const { query } = selectQueries(endpoint, values);
   const now = clock();
-  await checkPatterns(store, definition, values, options);
+  const isExpensive = await checkPatterns(store, definition, values, options);
   // Read before the query runs, so that the query sees the record with this timestamp.
   const newest = await findNewest(store, definition, values, now, pin, options);
   const bound = addContextValues(definition, values, now, pin);
   const queryOptions = {
     ...options,
+    isExpensive,
     maxBytes: maxResultBytes,
     range: findTimeRange(definition, values, now),
   };
   const page = definition.partial
-    ? await querySlices({ store, definition, query, values: bound, newest, timeLimitMs }, queryOptions)
+    ? await querySlices(
+        { store, definition, query, values: bound, newest },
+        { ...queryOptions, endsAt: findEnd(timeLimitMs) },
+      )
     : undefined;
   const queryResult = page?.result ?? (await store.query(query, bound, queryOptions));
   const { queuedMs, executedMs, rows } = queryResult;
@@ -266,7 +270,7 @@ async function loadResult(
  * records of the projects in `pin` count. Undefined if there is none.
  */
 async function findNewest(
-  store: Store,
+  store: QueryStore,
   definition: EndpointDefinition,
   values: BoundValues,
   now: bigint,
@@ -295,24 +299,27 @@ function startsBeforeRetention(definition: EndpointDefinition, values: BoundValu
 
 /**
  * Lets the engine that runs the query validate the patterns, so a pattern that passes here cannot fail in the query. Rejects
- * patterns that could keep the engine busy for a long time.
+ * patterns that could keep the engine busy for a long time. Returns whether a pattern is expensive (`QueryOptions.isExpensive`).
  */
 export async function checkPatterns(
-  store: Store,
+  store: QueryStore,
   definition: EndpointDefinition,
   values: BoundValues,
   options: QueryOptions,
-): Promise<void> {
+): Promise<boolean> {
+  let isExpensive = false;
   for (const [name, { type }] of Object.entries(definition.parameters)) {
     const pattern = values[name]?.value;
-    if (type !== 'pattern' || typeof pattern !== 'string') continue;
+    if (type !== 'pattern' || typeof pattern !== 'string' || isPlainText(pattern)) continue;
     const problem = await store.validatePattern(pattern, options);
     if (problem !== undefined)
       throw invalidPattern(name, `is not a valid regular expression (RE2 syntax): ${problem}`);
     const excess = findPatternExcess(pattern);
     if (excess !== undefined)
       throw invalidPattern(name, `is too expensive as a regular expression: ${excess}`);
+    isExpensive ||= isExpensivePattern(pattern);
   }
+  return isExpensive;
 }
 
 function invalidPattern(name: string, problem: string): DendroError {

@@ -41,7 +41,7 @@ export function authenticate(dependencies: AuthDependencies, rawRequest: Incomin
 /** Returns the request's token like `authenticate`, for a route under /api/admin/. Throws `forbidden` without the scope `admin`. */
 export function authenticateAdmin(dependencies: AuthDependencies, rawRequest: IncomingMessage): Token {
   const token = authenticate(dependencies, rawRequest);
-  if (!allows(token, 'admin')) throw missingScopeError(token);
+  if (!allows(token, 'admin')) throw missingScopeError(token, 'admin');
   return token;
 }
 

@@ -3,7 +3,7 @@
 // part of the time of a cache hit, and so does parsing the URL or a header. Every other request runs through query.ts.
 import type { IncomingMessage } from 'node:http';
 import type { ResultCache } from '../cache/result-cache.ts';
-import type { EndpointDefinition } from '../endpoint/definition.ts';
+import { MAX_HIT_REQUESTS, MAX_HIT_TARGET_LENGTH } from '../domain/limits.ts';
 import type { EncodingRequest, EndpointResult } from '../endpoint/endpoint-result.ts';
 import type { Token } from '../token/token.ts';
 import { type AuthDependencies, findToken } from './authenticate.ts';
@@ -18,10 +18,12 @@ export interface CacheHit {
 
 /** What an earlier request was allowed to get. It depends on the token, the endpoints, the URL and two headers, never on the time. */
 interface AllowedRequest {
-  readonly definition: EndpointDefinition;
+  readonly endpoint: string;
   /** The key of the cached result. */
   readonly key: string;
   readonly encoding: EncodingRequest;
+  /** The header Dendro-Ignored. */
+  readonly ignored: string | undefined;
   readonly accept: string | undefined;
   readonly acceptEncoding: string | undefined;
 }
@@ -30,10 +32,6 @@ export interface HitDependencies extends AuthDependencies {
   readonly cache?: ResultCache<EndpointResult> | undefined;
   readonly cacheHits: CacheHits;
 }
-
-/** Together, these limit the memory to about 10 MiB. */
-const MAX_TARGET_LENGTH = 1_000;
-const MAX_REQUESTS = 4_000;
 
 export class CacheHits {
   /** By token, then by target. A reload of the tokens creates new objects, so a changed token has no allowed request. */
@@ -44,10 +42,10 @@ export class CacheHits {
   allow(
     token: Token,
     { url: target = '', headers }: IncomingMessage,
-    request: Pick<AllowedRequest, 'definition' | 'key' | 'encoding'>,
+    request: Pick<AllowedRequest, 'endpoint' | 'key' | 'encoding' | 'ignored'>,
   ): void {
-    if (target.length > MAX_TARGET_LENGTH) return;
-    if (this.#size >= MAX_REQUESTS) this.clear();
+    if (target.length > MAX_HIT_TARGET_LENGTH) return;
+    if (this.#size >= MAX_HIT_REQUESTS) this.clear();
     const byTarget = this.#requests.get(token) ?? new Map<string, AllowedRequest>();
     this.#requests.set(token, byTarget);
     if (!byTarget.has(target)) this.#size++;
@@ -84,22 +82,22 @@ export function findCacheHit(
   if (typeof token === 'string') return;
   const request = cacheHits.find(token, rawRequest);
   if (request === undefined || !isWithinLimits(rawRequest)) return;
-  const { definition, encoding } = request;
+  const { endpoint, encoding, ignored } = request;
   const cached = cache?.getCached(request.key);
   const encoded = cached?.value.findEncoded(encoding);
   if (cached === undefined || encoded === undefined || rateLimit.take(token) > 0) return;
   lastUsed.record(token);
-  const { value: result, outcome, ageMs, freshForMs } = cached;
+  const { value: result, outcome, ageMs, freshForMs, expiresInMs } = cached;
   const response = resultResponse({
-    definition,
-    run: { result, outcome, ageMs, freshForMs },
+    run: { result, outcome, ageMs, freshForMs, expiresInMs },
     format: encoding.format,
     encoded,
+    ignored,
     ifNoneMatch,
     tookMs: performance.now() - startedAt,
     caller: token.sha256,
   });
-  return { endpoint: definition.name, response };
+  return { endpoint, response };
 }
 
 function isWithinLimits(rawRequest: IncomingMessage): boolean {

@@ -2,12 +2,8 @@
 // Without this limit, a process that has used up its file descriptors can neither open files nor serve new clients.
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { MIN_CONNECTIONS, RESERVED_DESCRIPTORS } from '../domain/limits.ts';
 import { readDescriptorLimit } from '../system/descriptor-limit.ts';
-
-/** File descriptors for everything that is not a connection: about 25 after startup, and some for each thread and open file. */
-const RESERVED_DESCRIPTORS = 48;
-/** This many connections are allowed even if the process has too few file descriptors for them. */
-const MIN_CONNECTIONS = 8;
 
 export class ConnectionLimit {
   readonly #limit: number;

@@ -4,7 +4,7 @@ import { type HttpResponse, toHeaderList } from './response.ts';
 
 /** The response headers that a page's scripts may read. */
 const EXPOSED_HEADERS =
-  'Age, Cache-Status, Date, Dendro-Clipped, Dendro-Data-Through, Dendro-Missing-Parts, Dendro-Next-Cursor, Dendro-Request-Id, ETag, Retry-After, Server-Timing';
+  'Age, Cache-Status, Date, Dendro-Clipped, Dendro-Data-Through, Dendro-Ignored, Dendro-Missing-Parts, Dendro-Next-Cursor, Dendro-Request-Id, ETag, Retry-After, Server-Timing';
 
 export function addCors(
   { headers }: HttpResponse,

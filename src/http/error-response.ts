@@ -47,9 +47,13 @@ export function toClientError(error: unknown): DendroError {
     : new DendroError('internal', 'internal error; the server log has the details');
 }
 
-export function missingScopeError({ name }: Token): RefusedError {
-  return new RefusedError('forbidden', 'the token does not have the required scope', {
+/** `scopes` are alternatives. If the token has one of them, its pin to projects is the reason. */
+export function missingScopeError(token: Token, ...scopes: string[]): RefusedError {
+  const message = scopes.some(scope => token.scopes.includes(scope))
+    ? 'the token is pinned to projects, and this is not limited to them'
+    : `the token needs the scope ${scopes.join(' or ')}; it has: ${token.scopes.join(', ')}`;
+  return new RefusedError('forbidden', message, {
     reason: 'missing_scope',
-    tokenName: name,
+    tokenName: token.name,
   });
 }

@@ -10,9 +10,8 @@ import { addCors, corsPreflightResponse } from './cors.ts';
 import { errorResponse, STATUS_BY_CODE, toClientError } from './error-response.ts';
 import { isRejected } from './parser-error.ts';
 import { checkRequest, hasAmbiguousEnd } from './request-limits.ts';
-import { type HttpResponse, send } from './response.ts';
+import { addHsts, type HttpResponse, send } from './response.ts';
 import { findRoute, HttpRequest, type Route } from './router.ts';
-import { addHsts } from './tls.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
 
 export interface RequestDependencies {

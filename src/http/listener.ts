@@ -3,10 +3,16 @@ import { createServer, type RequestListener, type Server, type ServerOptions } f
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { OperatorError } from '../domain/errors.ts';
+import {
+  HEADERS_TIMEOUT_MS,
+  MAX_HEADER_BYTES,
+  MAX_URL_BYTES,
+  SHUTDOWN_TIMEOUT_MS,
+} from '../domain/limits.ts';
 import type { ConnectionLimit } from './connection-limit.ts';
 import { handleRequest, type RequestDependencies } from './handle-request.ts';
 import { respondToParserError } from './parser-error.ts';
-import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES } from './request-limits.ts';
+import { MAX_HEADERS } from './request-limits.ts';
 import { readTlsPair, type TlsFiles } from './tls.ts';
 
 export interface ListenerOptions extends Omit<RequestDependencies, 'hitRoute'> {
@@ -22,8 +28,6 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-const HEADERS_TIMEOUT_MS = 15_000;
-
 const SERVER_OPTIONS: ServerOptions = {
   // Well above the limits of request-limits.ts, so that its error can say which one was exceeded.
   maxHeaderSize: 8 * (MAX_URL_BYTES + MAX_HEADER_BYTES),
@@ -33,8 +37,6 @@ const SERVER_OPTIONS: ServerOptions = {
   connectionsCheckingInterval: 2_000, // how often Node checks the two timeouts above
   keepAliveTimeout: 65_000, // longer than the usual 60 s of proxies, so that the proxy closes first
 };
-
-const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const hitRoute = options.routes.find(({ cacheHit }) => cacheHit !== undefined);
@@ -87,10 +89,11 @@ function toListenError(
   error: NodeJS.ErrnoException,
   { name, address: { host, port } }: Pick<ListenerOptions, 'name' | 'address'>,
 ): Error {
+  const prefix = name === 'internal' ? 'internal-' : '';
   const reasons: Record<string, string> = {
-    EADDRINUSE: 'the port is in use by another program',
-    EACCES: 'this user is not allowed to use this port',
-    EADDRNOTAVAIL: 'this machine does not have this address',
+    EADDRINUSE: `the port is in use by another program; choose another one with --${prefix}port`,
+    EACCES: `this user is not allowed to use this port; choose another one with --${prefix}port`,
+    EADDRNOTAVAIL: `this machine does not have this address; choose another one with --${prefix}host`,
     ENOTFOUND: 'unknown host',
   };
   return new OperatorError(

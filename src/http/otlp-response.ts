@@ -26,10 +26,10 @@ export function otlpResponse(
 ): HttpResponse {
   if (rejected === 0) return createResponse(200, encoding, '{}', Buffer.alloc(0));
   // Many records are usually rejected for the same reason, so the message has only the first record of each reason.
-  const firstOfCode = errors.filter(
-    (error, index) => errors.findIndex(({ code }) => code === error.code) === index,
+  const firsts = errors.filter(
+    (error, index) => errors.findIndex(({ message }) => message === error.message) === index,
   );
-  const reasons = firstOfCode.map(({ index, message }) => `Record ${index}: ${message}`);
+  const reasons = firsts.map(({ index, message }) => `Record ${index}: ${message}`);
   const errorMessage = `${rejected} of ${accepted + rejected} records were rejected. ${reasons.join(' ')}`;
   // Protobuf's JSON mapping writes a 64-bit integer as a string.
   const json = { partialSuccess: { rejectedLogRecords: String(rejected), errorMessage } };

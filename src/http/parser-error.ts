@@ -2,11 +2,11 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_URL_BYTES } from '../domain/limits.ts';
 import { afterEarlierResponses, closeAfterWriting } from './connection.ts';
 import { errorResponse } from './error-response.ts';
-import { headersTooLarge, MAX_URL_BYTES, uriTooLong } from './request-limits.ts';
-import type { HttpResponse } from './response.ts';
-import { addHsts } from './tls.ts';
+import { headersTooLarge, uriTooLong } from './request-limits.ts';
+import { addHsts, type HttpResponse } from './response.ts';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer };
 

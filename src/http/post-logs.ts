@@ -1,10 +1,12 @@
 // POST /api/logs: reads the request's log kind, format and idempotency key, and responds when the accepted records are
 // durable. Requests with the same token count as requests of one sender.
 import type { IncomingHttpHeaders } from 'node:http';
+import { suggest } from '../domain/closest-name.ts';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_BODY_BYTES, MAX_IDEMPOTENCY_KEY_LENGTH } from '../domain/limits.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { IntakeResult } from '../intake/completed-request.ts';
-import { type BodyFormat, bodyTooLarge, MAX_BODY_BYTES } from '../intake/decode-body.ts';
+import { type BodyFormat, bodyTooLarge } from '../intake/decode-body.ts';
 import type { AcceptedRequest, Intake, IntakeRequest } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';
@@ -13,6 +15,9 @@ import { missingScopeError } from './error-response.ts';
 import { mediaTypeOf, readRequestBody, type UploadRate } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
+
+/** Of an unknown name that the client sent. */
+const MAX_SHOWN_LENGTH = 64;
 
 export interface PostLogsDependencies extends AuthDependencies {
   readonly intake: Intake;
@@ -62,14 +67,18 @@ function readKind(token: Token, { raw, parameters }: HttpRequest): LogKind {
   const kinds = new Set(sourceNames.map(kindOf));
   const [kind] = kinds;
   const isUnambiguous = kind !== undefined && kinds.size === 1;
-  if (!allows(token, 'ingest', isUnambiguous ? kind : undefined)) throw missingScopeError(token);
+  if (!allows(token, 'ingest', isUnambiguous ? kind : undefined))
+    throw missingScopeError(token, 'ingest', ...(isUnambiguous ? [`ingest:${kind}`] : []));
   if (isUnambiguous) return kind;
   const param = 'source_name';
   const allowed = `allowed: ${ACCEPTED_NAMES.join(', ')}`;
   if (kinds.size === 0)
     throw new DendroError('missing_parameter', `source_name is missing; ${allowed}`, { param });
-  if (kinds.has(undefined))
-    throw new DendroError('invalid_parameter', `source_name is unknown; ${allowed}`, { param });
+  const unknown = sourceNames.find(name => kindOf(name) === undefined);
+  if (unknown !== undefined) {
+    const hint = suggest(unknown.slice(0, MAX_SHOWN_LENGTH), ACCEPTED_NAMES, 'allowed');
+    throw new DendroError('invalid_parameter', `source_name is unknown; ${hint}`, { param });
+  }
   throw conflictingSources('source_name, source and X-Source');
 }
 
@@ -105,8 +114,6 @@ function readFormat(contentType = 'application/json'): BodyFormat {
     );
   return format;
 }
-
-const MAX_IDEMPOTENCY_KEY_LENGTH = 255;
 
 function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key'];

@@ -43,11 +43,9 @@ function readKindRules(token: Token, { raw, parameters }: HttpRequest): OtlpKind
   const allowedKinds = LOG_KINDS.filter(kind => allows(token, 'ingest', kind));
   const hasConflict = new Set(names.map(kindOf)).size > 1;
   // If the sources conflict or the source is unknown, only the scope `ingest` for all kinds allows the request.
-  const isAllowed =
-    sourceName === undefined
-      ? allowedKinds.length > 0
-      : allows(token, 'ingest', hasConflict ? undefined : kindOf(sourceName));
-  if (!isAllowed) throw missingScopeError(token);
+  const kind = sourceName === undefined || hasConflict ? undefined : kindOf(sourceName);
+  const isAllowed = sourceName === undefined ? allowedKinds.length > 0 : allows(token, 'ingest', kind);
+  if (!isAllowed) throw missingScopeError(token, 'ingest', ...(kind === undefined ? [] : [`ingest:${kind}`]));
   if (hasConflict) throw conflictingSources('the values of source_name and source');
   return { sourceName, allowedKinds };
 }

@@ -1,13 +1,15 @@
 // The routes of endpoints: query, explanation, catalog and OpenAPI. Checks run in this order: path, method, token, rate limit, scope,
 // endpoint, parameters, and the projects that the token is pinned to.
 import type { IncomingHttpHeaders } from 'node:http';
+import { findClosest } from '../domain/closest-name.ts';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_SMALL_RESULT_BYTES } from '../domain/limits.ts';
 import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import { toCatalogEntry } from '../endpoint/catalog-entry.ts';
+import type { EndpointDefinition } from '../endpoint/definition.ts';
 import { explainEndpoint, requireExplainQuery } from '../endpoint/explain.ts';
-import { readIsoTimestamps } from '../endpoint/parameters.ts';
+import { bindParameters, readIsoTimestamps } from '../endpoint/parameters.ts';
 import { runEndpoint } from '../endpoint/run-endpoint.ts';
-import { validateParameters } from '../endpoint/validated-requests.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate, findToken } from './authenticate.ts';
 import { chooseCoding, chooseFormat } from './content-negotiation.ts';
@@ -18,11 +20,10 @@ import { resultResponse } from './result-response.ts';
 import type { HttpRequest } from './router.ts';
 import { type RouteDependencies, requireServing } from './serving.ts';
 
-/**
- * If all rows of a result together are larger than this, their memory is reserved in `unsentResponses` while they are encoded, so that
- * many large results at once cannot take all memory.
- */
-const MAX_SMALL_RESULT_BYTES = 256 * 1024;
+/** Of parameters that an endpoint does not declare. */
+const MAX_IGNORED_SHOWN = 5;
+/** Of an unknown name that the client sent. */
+const MAX_SHOWN_LENGTH = 64;
 
 export async function handleQuery(
   dependencies: RouteDependencies,
@@ -39,8 +40,11 @@ export async function handleQuery(
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
-  const validated = validateParameters(definition, request.parameters, token.tier);
-  const run = await runEndpoint(serving, endpoint, validated, {
+  const values = bindParameters(definition, request.parameters, {
+    ...token,
+    defaultTier: serving.defaultTier,
+  });
+  const run = await runEndpoint(serving, endpoint, values, {
     projects: token.projects,
     tokenName: token.name,
     forceRefresh: isRefreshForced(headers),
@@ -52,14 +56,15 @@ export async function handleQuery(
   const isSmall = result.rowBytes <= MAX_SMALL_RESULT_BYTES;
   const release = isSmall ? () => {} : serving.unsentResponses.reserve(token.sha256, result.rowBytes);
   const encoded = await result.encode(encoding).finally(release);
+  const ignored = listIgnored(definition, request.parameters);
   if (isSmall && key !== undefined)
-    serving.cacheHits.allow(token, request.raw, { definition, key, encoding });
+    serving.cacheHits.allow(token, request.raw, { endpoint: definition.name, key, encoding, ignored });
   request.outcome = run.outcome;
   return resultResponse({
-    definition,
     run,
     format: encoding.format,
     encoded,
+    ignored,
     ifNoneMatch: headers['if-none-match'],
     tookMs: performance.now() - request.startedAt,
     caller: token.sha256,
@@ -77,11 +82,17 @@ export async function handleExplain(
   requireExplainQuery(endpoint);
   chooseFormat(request.parameters, undefined);
   readIsoTimestamps(request.parameters);
-  const validated = validateParameters(endpoint.definition, request.parameters, token.tier);
-  const { projects, name: tokenName } = token;
-  const result = await explainEndpoint(serving, endpoint, validated, { projects, tokenName, request });
+  const { defaultTier } = serving;
+  const values = bindParameters(endpoint.definition, request.parameters, { ...token, defaultTier });
+  const { projects, name: tokenName, sha256: caller } = token;
+  const result = await explainEndpoint(serving, endpoint, values, { projects, tokenName, request, caller });
   request.outcome = 'bypass';
-  return jsonResponse(200, { result }, { 'Cache-Control': 'no-store' });
+  const ignored = listIgnored(endpoint.definition, request.parameters);
+  return jsonResponse(
+    200,
+    { result },
+    { 'Cache-Control': 'no-store', ...(ignored !== undefined && { 'Dendro-Ignored': ignored }) },
+  );
 }
 
 /** A token that is limited to some endpoints gets `forbidden` for every other name, whether that endpoint exists or not. */
@@ -89,10 +100,37 @@ function findEndpoint(catalog: Catalog, token: Token, request: HttpRequest): End
   const idOrName = request.pathParameter;
   const endpoint = catalog.find(idOrName);
   if (endpoint === undefined && allows(token, 'query', idOrName))
-    throw new DendroError('not_found', 'unknown endpoint; /api/endpoints lists the available ones');
-  if (endpoint === undefined || !mayCall(token, endpoint)) throw missingScopeError(token);
+    throw new DendroError('not_found', describeUnknown(catalog, token, idOrName));
+  if (endpoint === undefined || !mayCall(token, endpoint)) {
+    const ownScope = `query:${endpoint?.definition.name}`; // named only if the token has it, in which case its pin is the reason
+    const scope = token.scopes.includes(ownScope) ? ownScope : 'query:NAME of this endpoint';
+    throw missingScopeError(token, 'query', scope);
+  }
   request.endpoint = endpoint.definition.name;
   return endpoint;
+}
+
+function describeUnknown(catalog: Catalog, token: Token, idOrName: string): string {
+  const callable = catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
+  const names = callable.map(({ definition }) => definition.name);
+  const closest = findClosest(idOrName.slice(0, MAX_SHOWN_LENGTH), names);
+  const hint = closest === undefined ? '' : `did you mean ${closest}? `;
+  return `unknown endpoint; ${hint}/api/endpoints lists the available ones`;
+}
+
+/**
+ * The header Dendro-Ignored: the parameters that the endpoint does not declare, percent-encoded, each with the declared one that was
+ * probably meant. Undefined if there are none.
+ */
+function listIgnored(definition: EndpointDefinition, parameters: URLSearchParams): string | undefined {
+  const declared = [...Object.keys(definition.parameters), 'format', 'timestamps'];
+  const ignored = [...new Set(parameters.keys())].filter(name => name !== '' && !declared.includes(name));
+  const described = ignored.slice(0, MAX_IGNORED_SHOWN).map(name => {
+    const shown = [...name].slice(0, MAX_SHOWN_LENGTH).join('');
+    const closest = findClosest(shown, declared);
+    return encodeURIComponent(shown) + (closest === undefined ? '' : `; did you mean ${closest}`);
+  });
+  return described.length === 0 ? undefined : described.join(', ');
 }
 
 /** A token that is pinned to projects may call only endpoints whose SQL restricts the records to its projects (`applies_pin`). */
@@ -106,7 +144,7 @@ export async function handleCatalog(
 ): Promise<HttpResponse> {
   const token = authenticate(requireServing(dependencies), raw);
   const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
-  if (callable.length === 0) throw missingScopeError(token);
+  if (callable.length === 0) throw missingScopeError(token, 'query');
   return jsonResponse(
     200,
     { result: callable.map(({ definition }) => toCatalogEntry(definition)) },

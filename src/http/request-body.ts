@@ -2,6 +2,7 @@
 // bytes that have arrived, not on Content-Length or on the number of chunks.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
+import { isJsonObject, parseJson } from '../system/parse-json.ts';
 import type { Timer } from '../system/timer.ts';
 
 export interface UploadRate {
@@ -49,13 +50,8 @@ export async function readJsonObject(
 
 /** Returns undefined if the text is not a JSON object. */
 function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-    return value as Record<string, unknown>;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
+  return isJsonObject(value) ? value : undefined;
 }
 
 /** The media type of a Content-Type, without its parameters. */

@@ -1,9 +1,8 @@
 // Checks before routing: length of the URL, size of the headers, the header Host, and no Transfer-Encoding in HTTP/1.0.
 import type { IncomingMessage } from 'node:http';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_HEADER_BYTES, MAX_URL_BYTES } from '../domain/limits.ts';
 
-export const MAX_URL_BYTES = 8 * 1024;
-export const MAX_HEADER_BYTES = 16 * 1024;
 /**
  * Node drops the headers beyond this number. checkRequest() counts at least 5 bytes for each header, so a request with this many
  * exceeds MAX_HEADER_BYTES anyway.

@@ -1,6 +1,8 @@
 // The response type, and send(), which writes a response. Only parser-error.ts does not use it: Node has no response object there.
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { TLSSocket } from 'node:tls';
 import type { UnsentResponses } from './unsent-responses.ts';
 
 /** Alternating names and values: Node writes such a list faster than an object. */
@@ -41,6 +43,11 @@ export function jsonResponse(
 
 export function toHeaderList(headers: Readonly<Record<string, string>>): HeaderList {
   return Object.entries(headers).flat();
+}
+
+/** Only over TLS. For a year after such a response, browsers refuse plain HTTP for its host name, on every port (RFC 6797). */
+export function addHsts({ headers }: HttpResponse, socket: Socket): void {
+  if (socket instanceof TLSSocket) headers.push('Strict-Transport-Security', 'max-age=31536000');
 }
 
 /** Weak comparison, as RFC 9110 requires for If-None-Match. */

@@ -1,5 +1,4 @@
 // The response to a query: the encoded result, and headers that describe its age, its completeness and its use of the cache.
-import type { EndpointDefinition } from '../endpoint/definition.ts';
 import type { ResultFormat } from '../endpoint/encode-rows.ts';
 import type { EncodedResult } from '../endpoint/endpoint-result.ts';
 import type { EndpointRun } from '../endpoint/run-endpoint.ts';
@@ -20,10 +19,11 @@ interface HitHeaders {
 const lastHitHeaders = new WeakMap<EncodedResult, HitHeaders>();
 
 interface QueryResponseInput {
-  readonly definition: EndpointDefinition;
   readonly run: EndpointRun;
   readonly format: ResultFormat;
   readonly encoded: EncodedResult;
+  /** The header Dendro-Ignored. */
+  readonly ignored: string | undefined;
   /** The request header If-None-Match. */
   readonly ifNoneMatch: string | undefined;
   readonly tookMs: number;
@@ -32,17 +32,16 @@ interface QueryResponseInput {
 }
 
 export function resultResponse(input: QueryResponseInput): HttpResponse {
-  const { run, format, encoded, ifNoneMatch, tookMs, caller } = input;
+  const { run, format, encoded, ignored, ifNoneMatch, tookMs, caller } = input;
   const age = Math.floor(run.ageMs / 1000);
   const maxAge = age + Math.ceil(run.freshForMs / 1000); // max-age counts from the creation of the result, like Age
   let shared = run.outcome === 'hit' ? lastHitHeaders.get(encoded) : undefined;
   if (shared?.age !== age || shared.maxAge !== maxAge) {
-    const { cache } = input.definition;
-    const ttl = cache === 'none' ? 0 : cache.lifetime_seconds - age;
-    shared = { age, maxAge, list: listResultHeaders(run, encoded, age, maxAge, ttl) };
+    shared = { age, maxAge, list: listResultHeaders(run, encoded, age, maxAge) };
     if (run.outcome === 'hit') lastHitHeaders.set(encoded, shared);
   }
   const headers = [...shared.list, 'Server-Timing', formatServerTiming(run, tookMs)];
+  if (ignored !== undefined) headers.push('Dendro-Ignored', ignored);
   if (matchesEtag(ifNoneMatch, encoded.etag)) return { status: 304, headers, body: '' };
   headers.push('Content-Type', CONTENT_TYPES[format]);
   if (encoded.contentCoding !== 'identity') headers.push('Content-Encoding', encoded.contentCoding);
@@ -50,11 +49,10 @@ export function resultResponse(input: QueryResponseInput): HttpResponse {
 }
 
 function listResultHeaders(
-  { outcome, result }: EndpointRun,
+  { outcome, result, expiresInMs }: EndpointRun,
   { etag, clipped, nextCursor }: EncodedResult,
   age: number,
   maxAge: number,
-  ttl: number,
 ): HeaderList {
   const { dataThrough, missingParts } = result.notes;
   return toHeaderList({
@@ -62,7 +60,7 @@ function listResultHeaders(
     Age: String(age),
     'Cache-Control': outcome === 'bypass' ? 'no-store' : `private, max-age=${maxAge}`,
     Vary: VARY,
-    'Cache-Status': formatCacheStatus(outcome, ttl),
+    'Cache-Status': formatCacheStatus(outcome, Math.ceil(expiresInMs / 1000)),
     ...(dataThrough !== undefined && { 'Dendro-Data-Through': dataThrough }),
     ...(clipped.length > 0 && { 'Dendro-Clipped': clipped.join(', ') }),
     ...(missingParts > 0 && { 'Dendro-Missing-Parts': String(missingParts) }),

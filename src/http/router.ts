@@ -32,7 +32,28 @@ export function findRoute(
     if (path.startsWith(prefix) && segment !== '' && !segment.includes('/'))
       return { route, pathParameter: decode(segment), queryString };
   }
-  throw new DendroError('not_found', 'unknown path; /openapi.json of the public listener lists the paths');
+  throw new DendroError('not_found', describeUnknownPath(path));
+}
+
+const OTHER_LISTENER = [
+  {
+    paths: /^\/(api\/logs|v1\/logs|api\/admin\/(erase|backup)|metrics)$/,
+    is: 'internal',
+    flag: '--internal-port, 4001',
+  },
+  {
+    paths: /^\/(api\/endpoints(\/(query|explain)\/[^/]+)?|openapi\.json)?$/,
+    is: 'public',
+    flag: '--port, 4000',
+  },
+];
+
+/** A listener has the routes of the other one only if both have the same port. */
+function describeUnknownPath(path: string): string {
+  const other = OTHER_LISTENER.find(({ paths }) => paths.test(path));
+  return other === undefined
+    ? 'unknown path; /openapi.json of the public listener lists the paths'
+    : `${path} is a path of the ${other.is} listener, which has another port (${other.flag} by default)`;
 }
 
 /** Splits the origin form, `/path?query`. A proxy may send the absolute form, `http://host/path?query` (RFC 9112, section 3.2). */

@@ -84,7 +84,7 @@ function healthRoutes({ state, isRecoverable, version, storeName: store }: Route
 async function handleMetrics(dependencies: RouteDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   if (!dependencies.metricsOpen) {
     const token = authenticate(requireServing(dependencies), raw);
-    if (!allows(token, 'metrics')) throw missingScopeError(token);
+    if (!allows(token, 'metrics')) throw missingScopeError(token, 'metrics');
   }
   const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
   return { status: 200, headers: toHeaderList(headers), body: await dependencies.renderMetrics() };

@@ -5,13 +5,18 @@ import type { Catalog } from '../endpoint/catalog.ts';
 import type { EndpointDependencies } from '../endpoint/run-endpoint.ts';
 import type { Erasure } from '../intake/erasure.ts';
 import type { Intake } from '../intake/intake.ts';
-import type { StoreName } from '../store/store.ts';
+import type { Observe } from '../observe/event.ts';
+import type { Store, StoreName } from '../store/store.ts';
 import type { HitDependencies } from './cache-hit.ts';
 import type { UploadRate } from './request-body.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
 
 /** What routes need to serve requests. Exists from the end of startup to the stop, even while the store is unavailable. */
 export interface ServingDependencies extends EndpointDependencies, HitDependencies {
+  readonly observe: Observe;
+  readonly store: Store;
+  /** The tier of a request that names none; undefined: what the endpoint declares. */
+  readonly defaultTier?: string | undefined;
   readonly unsentResponses: UnsentResponses;
   readonly intake: Intake;
   readonly erasure: Erasure;

@@ -1,10 +1,8 @@
-// TLS of a listener: its certificate and private key, and the response header that keeps browsers on HTTPS.
+// The certificate and the private key of a listener with TLS.
 import { readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
-import { createSecureContext, TLSSocket } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import { OperatorError } from '../domain/errors.ts';
 import { describeFileError } from '../system/file-access.ts';
-import type { HttpResponse } from './response.ts';
 
 /** Paths of the PEM files, and the names of the files in error messages. */
 export interface TlsFiles {
@@ -41,9 +39,4 @@ function readPem(file: string, name: string): Buffer {
       `${name} ${file} cannot be read: ${describeFileError(file, error as NodeJS.ErrnoException)}`,
     );
   }
-}
-
-/** Only over TLS. For a year after such a response, browsers refuse plain HTTP for its host name, on every port (RFC 6797). */
-export function addHsts({ headers }: HttpResponse, socket: Socket): void {
-  if (socket instanceof TLSSocket) headers.push('Strict-Transport-Security', 'max-age=31536000');
 }

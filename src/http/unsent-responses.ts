@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_LAG_BYTES, MIN_READ_DEADLINE_MS } from '../domain/limits.ts';
 import { MemoryShares } from '../system/memory-shares.ts';
 import type { Timer } from '../system/timer.ts';
 import { onConnectionClose } from './connection.ts';
@@ -21,15 +22,6 @@ interface Deadline {
   cancel: () => void;
 }
 
-/**
- * How far a client may fall behind the minimum rate. The server sees how fast the operating system accepts bytes, not how fast
- * the client reads them: Linux accepts up to 4 MB ahead of the network, and the client's system buffers more. Once these buffers
- * are full, Linux accepts nothing until the client has read a large part of them.
- */
-export const MAX_LAG_BYTES = 8 * 1024 * 1024;
-/** At a high minimum rate, a response may still wait this long behind that of an earlier request of the connection. */
-const MIN_DEADLINE_MS = 60_000;
-
 const RETRY_AFTER_SECONDS = 5;
 
 export class UnsentResponses {
@@ -41,7 +33,7 @@ export class UnsentResponses {
 
   constructor({ maxBytes, minBytesPerSecond }: UnsentLimits, timer: Timer) {
     this.#minBytesPerSecond = minBytesPerSecond;
-    this.#deadlineMs = Math.max(MIN_DEADLINE_MS, (1000 * MAX_LAG_BYTES) / minBytesPerSecond);
+    this.#deadlineMs = Math.max(MIN_READ_DEADLINE_MS, (1000 * MAX_LAG_BYTES) / minBytesPerSecond);
     this.#memory = new MemoryShares(maxBytes);
     this.#timer = timer;
   }

@@ -11,6 +11,10 @@ import type { SpoolBlock } from './spool-block.ts';
 
 /** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
+/** A slow store gets smaller batches that take it about this long, but at least half of the recommended size. */
+const BATCH_MS = 500;
+/** A store that takes longer than this for one batch hangs, such as on a slow disk. */
+const HANGING_MS = 5_000;
 /** The pause after a failure. It doubles with each further failure to apply the same batch. */
 const RETRY_DELAY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 8_000;
@@ -35,7 +39,7 @@ interface BatchWindow extends SpoolWindow {
 
 /** A call of `drain` that has not finished. */
 interface Drain {
-  readonly resolve: () => void;
+  readonly resolve: (segmentNumber: number) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -45,6 +49,9 @@ export class Applier {
   #window: BatchWindow | undefined;
   /** The kind of the batch that the store failed to apply, and how often. */
   #failing: { readonly kind: LogKind; readonly failures: number } | undefined;
+  /** How long the embedded store takes for a byte, averaged over the last windows. 0: unknown. */
+  #msPerByte = 0;
+  #windowStartedAt = 0;
   #flushAtMs: number;
   #drains: Drain[] = [];
   #running: Promise<void> = Promise.resolve();
@@ -56,6 +63,17 @@ export class Applier {
     this.#flushAtMs = dependencies.timer.now() + FLUSH_INTERVAL_MS;
   }
 
+  /**
+   * How long the embedded store will take to apply what is in the spool; 0 if that is one batch at most. Also 0 while it fails or
+   * hangs: the spool is then a buffer until it recovers. Always 0 for ClickHouse, whose inserts take long.
+   */
+  get waitMs(): number {
+    const { spool, store, timer } = this.#dependencies;
+    const isHanging = timer.now() - this.#windowStartedAt > HANGING_MS;
+    const { unappliedBytes } = spool;
+    return isHanging || unappliedBytes <= store.applyBatchBytes ? 0 : unappliedBytes * this.#msPerByte;
+  }
+
   /** Tries once to apply what is in the spool, then resolves even if that failed. Keeps applying and retrying in the background. */
   async start(): Promise<void> {
     await this.applySpooled().catch(() => {}); // reported as events
@@ -64,9 +82,9 @@ export class Applier {
 
   /**
    * Applies and flushes all records that are in the spool now, and deletes their segments. If it throws, what is not deleted stays in
-   * the spool.
+   * the spool. Otherwise, it has flushed exactly the records before the segment whose number it returns.
    */
-  drain(): Promise<void> {
+  drain(): Promise<number> {
     if (this.#closed) return Promise.reject(intakeClosed());
     return new Promise((resolve, reject) => {
       this.#drains.push({ resolve, reject });
@@ -87,16 +105,17 @@ export class Applier {
       await this.#waitForWork();
       const drains = this.#drains.splice(0);
       try {
-        if (drains.length > 0) await spool.rotate();
+        const segmentNumber = drains.length > 0 ? await spool.rotate() : 0;
         try {
           await this.applySpooled();
         } finally {
           await this.#cleanUp(drains.length > 0); // even if the store fails: deleting segments may free the space that it needs
         }
-        for (const { resolve } of drains) resolve();
+        for (const { resolve } of drains) resolve(segmentNumber);
         if (spool.unappliedBytes < store.applyBatchBytes) await this.#pause(BATCH_DELAY_MS);
       } catch (error) {
         for (const { reject } of drains) reject(error);
+        this.#msPerByte = 0; // `waitMs` is 0 until a batch succeeds
         const failures = this.#failing?.failures ?? 1;
         await this.#pause(Math.min(RETRY_DELAY_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS));
       }
@@ -114,6 +133,7 @@ export class Applier {
   /** Applies all records that are in the spool now. Throws at the first failure; the next call continues there. */
   async applySpooled(): Promise<void> {
     for (let left = this.#dependencies.spool.unappliedBytes; left > 0; ) {
+      this.#windowStartedAt = this.#dependencies.timer.now();
       this.#window ??= await this.#read();
       const { batches, bytes, confirm } = this.#window;
       for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
@@ -123,14 +143,23 @@ export class Applier {
       }
       confirm();
       this.#window = undefined;
+      this.#measure(bytes);
       left -= bytes;
     }
+  }
+
+  #measure(bytes: number): void {
+    const { store, timer } = this.#dependencies;
+    if (store.name !== 'duckdb' || bytes < store.applyBatchBytes / 4) return; // a small insert takes long for its size
+    const msPerByte = (timer.now() - this.#windowStartedAt) / bytes;
+    this.#msPerByte = ((this.#msPerByte || msPerByte) + msPerByte) / 2;
   }
 
   async #read(): Promise<BatchWindow> {
     const { spool, store, observe } = this.#dependencies;
     try {
-      const window = await spool.readUnapplied(store.applyBatchBytes);
+      const bytes = Math.max(store.applyBatchBytes / 2, BATCH_MS / this.#msPerByte);
+      const window = await spool.readUnapplied(Math.min(store.applyBatchBytes, bytes));
       return { ...window, batches: mergeBlocks(window.blocks) };
     } catch (error) {
       if (!this.#closed) observe({ type: 'spool_read_failed', error });
@@ -200,7 +229,7 @@ export async function replaySpool(dataDirectory: string, store: Store, observe: 
   const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
   if (!existsSync(directory)) {
     const kinds = LOG_KINDS.filter(kind => durableUpTo(kind) > 0);
-    if (kinds.length > 0) observe({ type: 'spool_incomplete', directory, kinds });
+    if (kinds.length > 0) observe({ type: 'spool_incomplete', directory, kinds, lost: {} });
     return;
   }
   const spool = await Spool.open({ directory, durableUpTo, observe });

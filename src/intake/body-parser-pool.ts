@@ -3,6 +3,7 @@
 // decode-body.ts and, for protobuf, otlp-protobuf.ts limit the number of values.
 import { Worker } from 'node:worker_threads';
 import { DendroError, type ErrorCode } from '../domain/errors.ts';
+import { MAX_PARSER_HEAP_MIB, PARSE_TIMEOUT_MS } from '../domain/limits.ts';
 import type { EncodedBody, ParsedBody } from './parse-body.ts';
 
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
@@ -20,6 +21,8 @@ export interface ParseOptions {
   readonly sender?: string;
   /** Aborts when the result is no longer needed. */
   readonly signal?: AbortSignal;
+  /** While it returns true, this body and those behind it wait. */
+  readonly isPaused?: () => boolean;
 }
 
 /** The `workerData` of a worker. */
@@ -34,11 +37,15 @@ export type WorkerResult =
   | { readonly bodyError: { readonly code: ErrorCode; readonly message: string } }
   | { readonly unexpectedError: Error };
 
+/** A worker is ready when it has loaded its modules. */
+export type WorkerMessage = WorkerResult | 'ready';
+
 interface Job {
   readonly body: EncodedBody;
   /** Up to 1 MiB as received. */
   readonly isSmall: boolean;
   readonly sender: string;
+  readonly isPaused: (() => boolean) | undefined;
   readonly resolve: (parsed: ParsedBody) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -48,26 +55,19 @@ interface PoolWorker {
   readonly cancelled: Int32Array;
   /** Undefined: the worker is idle. */
   job: Job | undefined;
+  isReady: boolean;
   timeout: NodeJS.Timeout | undefined;
 }
 
-/**
- * The heap limit of a worker. It is a last resort: V8 may crash the whole process when a worker reaches it. The limits on values
- * in decode-body.ts and otlp-protobuf.ts keep bodies far below it.
- */
-const MAX_HEAP_MIB = 512;
 const SMALL_BODY_BYTES = 1024 * 1024;
-/**
- * Half a million tiny records take 10 s on a busy machine. Without a time limit, millions of invalid lines blocked the pool
- * for minutes.
- */
-const PARSE_TIMEOUT_MS = 40_000;
+const PAUSE_MS = 20;
 
 export class BodyParserPool implements BodyParser {
   readonly #maxWorkers: number;
   readonly #workers = new Set<PoolWorker>();
   /** The waiting jobs by sender. The first sender is the next one; after its turn, it is the last. */
   readonly #waiting = new Map<string, Job[]>();
+  #pause: NodeJS.Timeout | undefined;
   #closed = false;
 
   /** Workers start on demand. */
@@ -75,12 +75,13 @@ export class BodyParserPool implements BodyParser {
     this.#maxWorkers = maxWorkers;
   }
 
-  parse(body: EncodedBody, { sender = '', signal }: ParseOptions = {}): Promise<ParsedBody> {
+  parse(body: EncodedBody, { sender = '', signal, isPaused }: ParseOptions = {}): Promise<ParsedBody> {
     if (this.#closed) return Promise.reject(shuttingDown());
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       const isSmall = body.data.byteLength <= SMALL_BODY_BYTES;
-      const job = { body: { ...body, data: toTransferable(body.data) }, isSmall, sender, resolve, reject };
+      const data = toTransferable(body.data);
+      const job = { body: { ...body, data }, isSmall, sender, isPaused, resolve, reject };
       signal?.addEventListener('abort', () => this.#cancel(job, signal.reason), { once: true });
       const waiting = this.#waiting.get(sender);
       if (waiting === undefined) this.#waiting.set(sender, [job]);
@@ -98,7 +99,12 @@ export class BodyParserPool implements BodyParser {
 
   /** Gives each worker one job at a time, so that a crashed worker fails only its current job. */
   #dispatch(): void {
+    clearTimeout(this.#pause);
     while (this.#waiting.size > 0) {
+      if ([...this.#waiting.values()][0]?.[0]?.isPaused?.()) {
+        this.#pause = setTimeout(() => this.#dispatch(), PAUSE_MS);
+        return;
+      }
       let worker = [...this.#workers].find(({ job }) => job === undefined);
       if (worker === undefined && this.#workers.size >= this.#maxWorkers) return;
       try {
@@ -127,12 +133,17 @@ export class BodyParserPool implements BodyParser {
 
   #run(job: Job, worker: PoolWorker): void {
     worker.job = job;
+    if (worker.isReady) this.#limitTime(worker);
+    Atomics.store(worker.cancelled, 0, 0);
+    worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
+  }
+
+  /** The time that a worker takes to start does not count: the sender would get 413 for a small body, and drop its records. */
+  #limitTime(worker: PoolWorker): void {
     worker.timeout = setTimeout(() => {
       void worker.thread.terminate();
       this.#removeWorker(worker, tooExpensive());
     }, PARSE_TIMEOUT_MS).unref();
-    Atomics.store(worker.cancelled, 0, 0);
-    worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
   }
 
   /** A running job is rejected only when its worker has stopped parsing: until then, the worker holds the body in memory. */
@@ -152,12 +163,17 @@ export class BodyParserPool implements BodyParser {
     const workerData: WorkerData = { cancelled };
     const thread = new Worker(new URL('./body-parser-worker.js', import.meta.url), {
       workerData,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_PARSER_HEAP_MIB },
     });
-    const worker: PoolWorker = { thread, cancelled, job: undefined, timeout: undefined };
+    const worker: PoolWorker = { thread, cancelled, job: undefined, isReady: false, timeout: undefined };
     this.#workers.add(worker);
     thread.unref();
-    thread.on('message', (result: WorkerResult) => {
+    thread.on('message', (result: WorkerMessage) => {
+      if (result === 'ready') {
+        worker.isReady = true;
+        if (worker.job !== undefined) this.#limitTime(worker);
+        return;
+      }
       const job = takeJob(worker);
       if (job === undefined) return; // the job timed out, and the worker is being terminated
       finishJob(job, result);

@@ -1,11 +1,12 @@
 // A request that was stored, by which its repeats are recognized, and its format on disk: in a block header of the spool, and as a
 // line of a `.requests` file (idempotency.ts).
+import { parseJson } from '../system/parse-json.ts';
 import type { RecordError } from './parse-body.ts';
 
 export interface IntakeResult {
   readonly accepted: number;
   readonly rejected: number;
-  /** Errors of the first rejected records. A remembered result has only the first of them (`toRemembered`). */
+  /** See `selectErrors`. A remembered result has only the first of them (`toRemembered`). */
   readonly errors: readonly RecordError[];
 }
 
@@ -65,11 +66,7 @@ export function requestFromDisk(value: unknown): CompletedRequest | undefined {
 
 /** Parses a line of a `.requests` file. Returns undefined if it is not a request. */
 export function parseRequestLine(line: string): CompletedRequest | undefined {
-  try {
-    return requestFromDisk(JSON.parse(line));
-  } catch {
-    return undefined;
-  }
+  return requestFromDisk(parseJson(line));
 }
 
 const LINES_PER_WRITE = 1_000;

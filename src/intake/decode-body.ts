@@ -1,11 +1,9 @@
 // Decodes a request body: decompresses it up to a size limit, and decodes its text up to a limit on the number of values.
 import * as zlib from 'node:zlib';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_BODY_BYTES } from '../domain/limits.ts';
 import { tooManyValues } from '../logs/parse.ts';
 import { quote } from '../logs/rejection.ts';
-
-/** The limit for a body, both as sent and decompressed. */
-export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 /** The text formats for which `decodeText` limits the number of values. OTLP JSON counts as `json`. */
 type TextFormat = 'json' | 'ndjson';

@@ -34,11 +34,11 @@ export interface EraseStatus {
 
 export interface ErasureDependencies {
   readonly dataDirectory: string;
-  readonly intake: Pick<Intake, 'drain'>;
+  readonly intake: Pick<Intake, 'prepareErasure'>;
   readonly store: Pick<Store, 'eraseProject'>;
   readonly quarantine: Pick<Quarantine, 'remove'>;
-  /** Removes all results that may contain erased records. */
-  readonly clearCache: () => void;
+  /** Removes what other modules know about the records, such as cached results. */
+  readonly eraseElsewhere: (scope: EraseScope) => Promise<void>;
   readonly observe: Observe;
 }
 
@@ -101,12 +101,6 @@ export class Erasure {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Erases the records that were acknowledged before the call. Resolves when all steps are done. */
-  async run(scope: EraseScope): Promise<EraseReport> {
-    await this.#save(scope);
-    return this.#run(scope);
-  }
-
   /**
    * Failures are not reported from now on: an erasure that is running fails when the intake and the store are closed. The next
    * start repeats it from the first step.
@@ -141,14 +135,14 @@ export class Erasure {
   }
 
   async #erase(scope: EraseScope): Promise<EraseReport> {
-    const { dataDirectory, intake, store, quarantine, clearCache } = this.#dependencies;
-    await intake.drain();
+    const { dataDirectory, intake, store, quarantine, eraseElsewhere } = this.#dependencies;
+    await intake.prepareErasure(scope);
     const records = await store.eraseProject(scope);
     // After the drain, because records that the store rejects during the drain go to the quarantine.
     const quarantined = await quarantine.remove(line =>
       isLineOfProject(line, scope.project, scope.beforeMicros),
     );
-    clearCache();
+    await eraseElsewhere(scope);
     return { records, quarantined, damagedFiles: await countDamagedFiles(dataDirectory) };
   }
 

@@ -2,16 +2,20 @@
 //
 // On disk, a request is in its spool segment. When the segment is deleted, its requests move to the idempotency log: one small
 // `.requests` file for each deleted segment, until they expire. After a clean stop, `undelivered.json` has the keys of the requests
-// with `forgetOnceDelivered` whose response may not have been delivered.
+// with `forgetOnceDelivered` whose response may not have been delivered. An `.erased` file says which records of earlier requests
+// were erased: a repeat stores these again, once.
 //
 // A request has one batch for each log kind. Each batch with accepted records has its own entry here and its own block in the
 // spool. If a crash leaves only some of the blocks, a retry therefore stores exactly the missing ones.
 import { hash } from 'node:crypto';
 import { open, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type ErasedRecords, selectErased, toErasedRecords } from '../domain/erased.ts';
 import { DendroError } from '../domain/errors.ts';
+import { IDEMPOTENCY_TTL_MS } from '../domain/limits.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
+import type { EraseScope } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import { syncDirectory, writeFileDurably } from '../system/files.ts';
 import type { Timer } from '../system/timer.ts';
@@ -22,7 +26,7 @@ import {
   parseRequestLine,
   toRemembered,
 } from './completed-request.ts';
-import { type EncodedBody, MAX_ERRORS, type ParsedBatch, type ParsedBody } from './parse-body.ts';
+import { type EncodedBody, type ParsedBatch, type ParsedBody, selectErrors } from './parse-body.ts';
 
 /** What the identity of a request depends on, besides its records. For OTLP, `kind` has the rules for the kind of each record. */
 export interface RequestOrigin extends Pick<EncodedBody, 'kind'> {
@@ -33,6 +37,7 @@ export interface RequestOrigin extends Pick<EncodedBody, 'kind'> {
 export interface ClaimedBatch extends ParsedBatch {
   /** The result of this request or, for a repeat, of the first one. */
   readonly result: IntakeResult;
+  /** There is nothing to store. If records of the first request were erased since, this is false, and the batch has only these. */
   readonly isRepeat: boolean;
   /**
    * What the spool keeps. Undefined if the kind is unknown, or if no record was accepted and there is no Idempotency-Key: a retry
@@ -56,13 +61,20 @@ export interface Claim {
   readonly end: (isDelivered: boolean) => void;
 }
 
-/** While a request holds an entry, equal requests wait: it is not known yet whether they are repeats. */
+/** While a request holds an entry, equal requests wait: it is not known yet what they have to store. */
 interface Hold {
   readonly ended: Promise<void>;
   readonly end: () => void;
 }
 
-interface Entry extends Omit<CompletedRequest, 'result'> {
+/** An `.erased` file. The names are part of its format. */
+interface EarlierErasure extends ErasedRecords {
+  /** The erasure removed records of requests in earlier segments only. */
+  readonly segmentNumber: number;
+}
+
+interface Entry extends Omit<CompletedRequest, 'result' | 'atMicros'> {
+  atMicros: number;
   /** When it was added, on the monotonic clock: a step of the wall clock must not change its age. */
   addedMs: number;
   /** Undefined until the records are durable. */
@@ -85,8 +97,6 @@ export interface IdempotencyOptions {
   readonly clock: Clock;
 }
 
-/** A request expires after this time. */
-export const TTL_MS = 600_000;
 /** Measured: an entry without errors, with its strings and its place in the map. */
 const ENTRY_BYTES = 512;
 /** How often expired entries are evicted. */
@@ -101,8 +111,10 @@ export class Idempotency {
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
   #nextEvictionMs = 0;
-  /** By path of a `.requests` file: the time, on the monotonic clock, at which all of its requests have expired. */
+  /** By path of a `.requests` or `.erased` file: the time, on the monotonic clock, at which all of its requests have expired. */
   readonly #expiresAtMs = new Map<string, number>();
+  /** By path of the `.erased` file. */
+  readonly #erasures = new Map<string, EarlierErasure>();
   /** The keys that the last clean stop wrote. Undefined: there was no clean stop, so every response may be undelivered. */
   #undelivered: ReadonlySet<string> | undefined;
 
@@ -135,9 +147,14 @@ export class Idempotency {
     const hasRepeat = entries.some(entry => entry?.result !== undefined);
     const claimed = batches.map((batch, index) => {
       const entry = entries[index];
-      const result = entry?.result ?? resultOf(batch);
-      const isRepeat = entry === undefined ? hasRepeat : entry.result !== undefined;
-      return { ...batch, result, isRepeat, request: entry && { ...entry, result } };
+      if (entry?.result !== undefined) return this.#claimRepeat(batch, entry, entry.result, atMicros);
+      const result = resultOf(batch);
+      return {
+        ...batch,
+        result,
+        isRepeat: hasRepeat && entry === undefined,
+        request: entry && { ...entry, result },
+      };
     });
     return {
       batches: claimed,
@@ -146,11 +163,29 @@ export class Idempotency {
       stored: segmentNumber => {
         for (const [index, { isRepeat, result }] of claimed.entries()) {
           const entry = entries[index];
-          if (entry !== undefined && !isRepeat) this.#store(entry, result, segmentNumber);
+          if (entry?.hold === undefined) continue; // the claim has ended
+          if (!isRepeat) {
+            entry.atMicros = atMicros;
+            this.#complete(entry, result, segmentNumber, this.#options.timer.now());
+          }
+          if (!entry.forgetOnceDelivered) endHold(entry);
         }
       },
       end: this.#createEnd(entries),
     };
+  }
+
+  /** Of the batch, only the records that were erased after the first request are stored again. */
+  #claimRepeat(batch: ParsedBatch, entry: Entry, result: IntakeResult, atMicros: number): ClaimedBatch {
+    const erasures = [...this.#erasures.values()];
+    const { count, lines } = selectErased(
+      batch.lines,
+      erasures.filter(({ segmentNumber }) => entry.segmentNumber < segmentNumber),
+      { nowMicros: atMicros, firstMicros: entry.atMicros },
+    );
+    const records = { accepted: count, lines, rejectedByCode: {}, errors: [], quarantineLines: '' };
+    const request = { ...entry, atMicros, result };
+    return { ...batch, ...records, result, isRepeat: count === 0, request };
   }
 
   /** A function of its own, so that what waits for the delivery does not keep the lines of the batches in memory. */
@@ -168,8 +203,17 @@ export class Idempotency {
     this.#undelivered = await readFile(join(directory, UNDELIVERED_FILE), 'utf8')
       .then(text => new Set(JSON.parse(text) as string[]))
       .catch(() => undefined);
-    const names = (await readdir(directory)).filter(name => /^\d+\.requests$/.test(name)).sort();
-    for (const name of names) {
+    const names = (await readdir(directory)).sort();
+    for (const name of names.filter(name => name.endsWith('.erased'))) {
+      const path = join(directory, name);
+      try {
+        this.#erasures.set(path, JSON.parse(await readFile(path, 'utf8')) as EarlierErasure);
+      } catch {
+        observe({ type: 'idempotency_log_damaged', path, malformedLines: 1 });
+      }
+      this.#trackFile(path);
+    }
+    for (const name of names.filter(name => /^\d+\.requests$/.test(name))) {
       const path = join(directory, name);
       let malformedLines = 0;
       const file = await open(path);
@@ -191,7 +235,9 @@ export class Idempotency {
     const { clock, timer } = this.#options;
     if (request.forgetOnceDelivered && this.#undelivered?.has(request.key) === false) return;
     const ageMs = Math.max(0, (Number(clock()) - request.atMicros) / 1000);
-    if (ageMs >= TTL_MS) return;
+    if (ageMs >= IDEMPOTENCY_TTL_MS) return;
+    // Records that were erased and sent again are in a later segment, which may have been deleted before the first one.
+    if ((this.#entries.get(request.key)?.segmentNumber ?? 0) > segmentNumber) return;
     this.#complete(createEntry(request), result, segmentNumber, timer.now() - ageMs);
   }
 
@@ -211,6 +257,17 @@ export class Idempotency {
     this.#trackFile(path);
   }
 
+  /** The records that requests stored in earlier segments are erased: repeats store them again. Durable when the promise resolves. */
+  async addErasure(scope: EraseScope, segmentNumber: number): Promise<void> {
+    const erased = toErasedRecords(scope);
+    const name = hash('sha256', JSON.stringify(erased)).slice(0, 16);
+    const path = join(this.#options.directory, `${String(segmentNumber).padStart(12, '0')}-${name}.erased`);
+    const erasure = { ...erased, segmentNumber };
+    await writeFileDurably(path, JSON.stringify(erasure));
+    this.#erasures.set(path, erasure);
+    this.#trackFile(path);
+  }
+
   /** The paths of the complete files of the idempotency log. */
   get logFiles(): readonly string[] {
     return [...this.#expiresAtMs.keys()];
@@ -220,6 +277,7 @@ export class Idempotency {
     for (const [path, expiresAtMs] of this.#expiresAtMs) {
       if (this.#options.timer.now() < expiresAtMs) continue;
       this.#expiresAtMs.delete(path);
+      this.#erasures.delete(path);
       await unlink(path);
     }
   }
@@ -238,7 +296,7 @@ export class Idempotency {
   }
 
   #trackFile(path: string): void {
-    this.#expiresAtMs.set(path, this.#options.timer.now() + TTL_MS);
+    this.#expiresAtMs.set(path, this.#options.timer.now() + IDEMPOTENCY_TTL_MS);
   }
 
   /** Returns the entry of an earlier request, which then has a result, or a new one. */
@@ -264,18 +322,11 @@ export class Idempotency {
       }
       if (earlier.digest !== digest) throw conflict();
       if (earlier.hold === undefined) {
-        if (earlier.forgetOnceDelivered) earlier.hold = createHold();
+        earlier.hold = createHold();
         return earlier;
       }
       await earlier.hold.ended;
     }
-  }
-
-  /** The records are durable. */
-  #store(entry: Entry, result: IntakeResult, segmentNumber: number): void {
-    if (entry.hold === undefined) return; // the claim has ended
-    this.#complete(entry, result, segmentNumber, this.#options.timer.now());
-    if (!entry.forgetOnceDelivered) endHold(entry);
   }
 
   #complete(entry: Entry, result: IntakeResult, segmentNumber: number, addedMs: number): void {
@@ -328,7 +379,7 @@ export class Idempotency {
   }
 
   #hasExpired({ addedMs }: Entry): boolean {
-    return this.#options.timer.now() - addedMs >= TTL_MS;
+    return this.#options.timer.now() - addedMs >= IDEMPOTENCY_TTL_MS;
   }
 }
 
@@ -373,9 +424,6 @@ function mergeResults(results: readonly IntakeResult[]): IntakeResult {
   return {
     accepted: results.reduce((sum, { accepted }) => sum + accepted, 0),
     rejected: results.reduce((sum, { rejected }) => sum + rejected, 0),
-    errors: results
-      .flatMap(({ errors }) => errors)
-      .sort((a, b) => a.index - b.index)
-      .slice(0, MAX_ERRORS),
+    errors: selectErrors(results.flatMap(({ errors }) => errors)),
   };
 }

@@ -1,12 +1,13 @@
-// Reads every record of the spool and the quarantine without changing them, and reports what is damaged. Blocks of the spool and
-// lines of the quarantine have a checksum. The idempotency log has none, so only lines that cannot be parsed are reported.
+// Reads every record of the spool and the quarantine without changing them, and reports what is damaged. Blocks of the spool
+// have a checksum. The quarantine and the idempotency log have none, so only lines that cannot be parsed are reported.
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { byteRange, type Damage } from '../domain/damage.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import { LINE_FORMAT_VERSION } from '../domain/log-line.ts';
-import { isIntactLine } from '../logs/quarantine-line.ts';
+import { parseQuarantined } from '../logs/quarantine-line.ts';
+import { parseJson } from '../system/parse-json.ts';
 import { parseRequestLine } from './completed-request.ts';
 import { QUARANTINE_FILES } from './quarantine.ts';
 import { spoolDirectoryIn } from './spool.ts';
@@ -17,8 +18,8 @@ import {
   readCompleteBytes,
   readSequences,
   SEQUENCES_FILE,
-  type Sequences,
-  trackEnd,
+  type SegmentSequences,
+  trackBlock,
 } from './spool-state.ts';
 
 const NEWLINE = 0x0a;
@@ -53,7 +54,7 @@ async function inspectSpool(
   const names = existsSync(directory) ? readdirSync(directory).sort() : [];
   const segments = listSegments(directory);
   const damages: Damage[] = [];
-  const segmentEnds: Sequences[] = [];
+  const sequences: SegmentSequences[] = [];
   let records = 0;
   for (const name of segments) {
     onFile(`spool/${name}`);
@@ -64,30 +65,29 @@ async function inspectSpool(
     const data = await readFile(join(directory, name));
     const found = inspectSegment(`spool/${name}`, data, completeBytes);
     records += found.records;
-    segmentEnds.push(found.ends);
+    sequences.push(found);
     damages.push(...found.damages);
   }
   // If the file of the sequence numbers cannot be read, it is reported below.
   const saved = await readSequences(directory).catch(() => undefined);
-  if (saved !== undefined && findNextSequences(saved, segmentEnds, durableUpTo).isIncomplete)
+  const found = saved && findNextSequences(saved, sequences, durableUpTo);
+  if (found?.isIncomplete)
     damages.push({ file: 'spool/', place: '', problem: 'whole files or the ends of files are missing' });
+  for (const [kind, count] of Object.entries(found?.lost ?? {}))
+    damages.push({ file: 'spool/', place: '', problem: `${count} records of kind ${kind} are missing` });
   for (const name of names.filter(name => /^\d+\.requests$/.test(name))) {
     onFile(`spool/${name}`);
     damages.push(...(await inspectLines(join(directory, name), `spool/${name}`, isRequestLine)).damages);
   }
   for (const name of names.filter(
-    name => name === SEQUENCES_FILE || /^(clean-stop|undelivered)\.json$/.test(name),
+    name => name === SEQUENCES_FILE || /^(clean-stop|undelivered)\.json$|\.erased$/.test(name),
   ))
-    if (!isJson(await readFile(join(directory, name), 'utf8')))
+    if (parseJson(await readFile(join(directory, name), 'utf8')) === undefined)
       damages.push({ file: `spool/${name}`, place: '', problem: 'it is not JSON' });
   return { records, damages };
 }
 
-function inspectSegment(
-  file: string,
-  data: Buffer,
-  completeBytes: number,
-): Inspection & { readonly ends: Sequences } {
+function inspectSegment(file: string, data: Buffer, completeBytes: number): Inspection & SegmentSequences {
   const { blocks, ranges, tornBytes } = scanSegment(data, completeBytes);
   const damages: Damage[] = [];
   const report = (start: number, end: number, problem: string) =>
@@ -111,11 +111,11 @@ function inspectSegment(
       data.length,
       'an unfinished write that was not acknowledged, or a damaged block: the last process did not stop cleanly',
     );
-  const ends = new Map<LogKind, number>();
+  const sequences = { startSequences: new Map<LogKind, number>(), endSequences: new Map<LogKind, number>() };
   let records = 0;
   for (const block of blocks) {
     records += block.count;
-    trackEnd(ends, block);
+    trackBlock(sequences, block);
     if (block.formatVersion !== LINE_FORMAT_VERSION)
       report(
         block.offset,
@@ -123,7 +123,7 @@ function inspectSegment(
         `the line format ${block.formatVersion} belongs to another version of dendro`,
       );
   }
-  return { records, damages, ends };
+  return { records, damages, ...sequences };
 }
 
 async function inspectQuarantine(dataDirectory: string, onFile: (file: string) => void): Promise<Inspection> {
@@ -132,24 +132,19 @@ async function inspectQuarantine(dataDirectory: string, onFile: (file: string) =
   for (const name of QUARANTINE_FILES) {
     if (!existsSync(join(dataDirectory, name))) continue;
     onFile(name);
-    const found = await inspectLines(join(dataDirectory, name), name, isIntactLine);
+    const found = await inspectLines(join(dataDirectory, name), name, isQuarantineLine);
     records += found.records;
     damages.push(...found.damages);
   }
   return { records, damages };
 }
 
-function isRequestLine(line: string): boolean {
-  return parseRequestLine(line) !== undefined;
+function isQuarantineLine(line: string): boolean {
+  return parseQuarantined(parseJson(line), 0) !== undefined;
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+function isRequestLine(line: string): boolean {
+  return parseRequestLine(line) !== undefined;
 }
 
 /** Reads a file of lines. Lines for which `isIntact` returns false are reported. */
@@ -168,7 +163,7 @@ async function inspectLines(
     // Decoding replaces invalid bytes, which would hide them.
     const text = line.toString('utf8');
     if (Buffer.from(text).equals(line) && isIntact(text)) records++;
-    else damages.push({ file, place: byteRange(start, next), problem: 'a line is not as it was written' });
+    else damages.push({ file, place: byteRange(start, next), problem: 'a line cannot be read' });
   }
   return { records, damages };
 }

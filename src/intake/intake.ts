@@ -1,9 +1,10 @@
 // Accepts requests with log records: reserves memory, parses and validates, recognizes repeats, writes to the spool, then
 // acknowledges. The applier passes the records from the spool to the store in the background.
 import { DendroError } from '../domain/errors.ts';
+import { MAX_METRIC_PROJECTS } from '../domain/limits.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { Observe } from '../observe/event.ts';
-import type { Store } from '../store/store.ts';
+import type { EraseScope, Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
 import { isDiskFull } from '../system/disk-full.ts';
 import { MemoryShares } from '../system/memory-shares.ts';
@@ -12,10 +13,10 @@ import { Applier } from './applier.ts';
 import type { BodyParser } from './body-parser-pool.ts';
 import type { IntakeResult } from './completed-request.ts';
 import { type ClaimedBatch, Idempotency } from './idempotency.ts';
-import type { EncodedBody, ParsedBody } from './parse-body.ts';
+import type { EncodedBody, ParsedBody, ProjectCounts, RequestCount } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
-import type { SpoolSnapshot } from './spool-snapshot.ts';
+import type { OnBlocks, SpoolSnapshot } from './spool-snapshot.ts';
 
 export interface IntakeOptions {
   readonly dataDirectory: string;
@@ -27,6 +28,8 @@ export interface IntakeOptions {
   readonly queueBytes: number;
   /** Maximum memory of the remembered requests. */
   readonly idempotencyBytes: number;
+  /** Whether to count the requests of each project, for metrics. */
+  readonly projectMetrics?: boolean;
 }
 
 /** The caller closes these after `Intake.close()`. */
@@ -63,7 +66,7 @@ export interface AcceptedRequest {
 
 /** Counts the memory of one body while it is read, and until its request is completed. */
 export interface BodyMemory {
-  /** Throws `rate_limited` if the sender holds too much, or if the queue is full. */
+  /** Throws `rate_limited` if the sender holds too much, or if the queue is full or takes the store too long. */
   readonly reserve: (byteLength: number) => void;
   readonly release: () => void;
 }
@@ -80,6 +83,13 @@ const BODY_MEMORY_LIMIT = 64 * 1024 * 1024;
  */
 const LINES_MEMORY_LIMIT = 3 * BODY_MEMORY_LIMIT;
 
+/**
+ * Acknowledged records must be visible within 2 s. So received bodies wait while the store will take longer than MAX_WAIT_MS for the
+ * records in the spool. While it will take longer than MAX_DELAY_MS, bodies are refused.
+ */
+const MAX_WAIT_MS = 1_000;
+const MAX_DELAY_MS = 10_000;
+
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #dependencies: IntakeDependencies;
@@ -88,6 +98,8 @@ export class Intake {
   readonly #applier: Applier;
   readonly #bodyMemory: MemoryShares;
   readonly #linesMemory = new MemoryShares(LINES_MEMORY_LIMIT);
+  /** The projects that have series of their own in the metrics. */
+  readonly #countedProjects = new Set<string>();
 
   private constructor(
     options: IntakeOptions,
@@ -110,9 +122,9 @@ export class Intake {
     const idempotency = new Idempotency({ directory, maxBytes: options.idempotencyBytes, clock, timer });
     const durableUpTo = (kind: LogKind) => store.durableUpTo(kind);
     const spool = await Spool.open({ directory, durableUpTo, observe, idempotency, clock });
-    await idempotency.deleteUndelivered();
     const intake = new Intake(options, dependencies, idempotency, spool);
     await intake.#applier.start();
+    await idempotency.deleteUndelivered(); // not earlier: the process may be stopped while it applies the spool
     return intake;
   }
 
@@ -137,6 +149,7 @@ export class Intake {
     return {
       reserve: byteLength => {
         if (this.queuedBytes + byteLength > this.#options.queueBytes) throw queueFull();
+        if (this.#applier.waitMs > MAX_DELAY_MS) throw queueFull();
         if (!this.#bodyMemory.tryReserve(sender, byteLength)) throw shareExceeded();
         reservedBytes += byteLength;
       },
@@ -144,7 +157,7 @@ export class Intake {
     };
   }
 
-  /** Resolves when the accepted records are durable. If it rejects, no record was stored (one exception: `Spool.appendAll`). */
+  /** Resolves when the accepted records are durable. If it rejects, no record was stored (one exception: `Spool.append`). */
   async accept(request: IntakeRequest): Promise<AcceptedRequest> {
     const { sender, projects, idempotencyKey: _, signal, ...body } = request; // `body` has only what the parser needs
     const { bodyParser, clock } = this.#dependencies;
@@ -152,8 +165,8 @@ export class Intake {
     const bodyBytes = body.data.length; // the parser takes the buffer, which is then empty
     const context = { nowMicros, retentionDays: this.#options.retentionDays, projects };
     const parsed = await bodyParser.parse(
-      { ...body, context, needsDeduplication: true },
-      { sender, ...(signal && { signal }) },
+      { ...body, context, needsDeduplication: true, countsProjects: this.#options.projectMetrics === true },
+      { sender, isPaused: () => this.#applier.waitMs > MAX_WAIT_MS, ...(signal && { signal }) },
     );
     const parsedBytes = parsed.batches.reduce(
       (sum, { lines, quarantineLines }) => sum + lines.length + quarantineLines.length,
@@ -185,21 +198,34 @@ export class Intake {
         type: 'batch_completed',
         kind: batch.kind ?? 'unknown',
         bytes: index === 0 ? bodyBytes : 0, // the body counts once, not for each kind
-        accepted: batch.result.accepted,
+        accepted: batch.isRepeat ? batch.result.accepted : batch.accepted,
         rejected: batch.isRepeat ? {} : batch.rejectedByCode,
         deduplicated: batch.isRepeat,
+        byProject: batch.isRepeat ? [] : this.#limitProjects(batch.byProject),
       });
     return { result: claim.result, reportDelivery: claim.awaitsDelivery ? claim.end : undefined };
   }
 
-  /** Moves all records that were acknowledged before the call from the spool to the store's tables (`Applier.drain`). */
-  drain(): Promise<void> {
-    return this.#applier.drain();
+  /** Projects beyond the limit, and those whose name cannot be a label, count as one without a name. */
+  #limitProjects(byProject: ProjectCounts = new Map()): [project: string, RequestCount][] {
+    return [...byProject].map(([project, count]) => {
+      if (this.#countedProjects.size < MAX_METRIC_PROJECTS && LABEL.test(project))
+        this.#countedProjects.add(project);
+      return [this.#countedProjects.has(project) ? project : '', count];
+    });
+  }
+
+  /**
+   * Moves all records that were acknowledged before the call from the spool to the store's tables (`Applier.drain`), for an erasure
+   * that follows. From then on, repeats of these requests store the records in its scope again.
+   */
+  async prepareErasure(scope: EraseScope): Promise<void> {
+    await this.#idempotency.addErasure(scope, await this.#applier.drain());
   }
 
   /** The durable content of the spool at this moment, for a backup. */
-  snapshotSpool(): SpoolSnapshot {
-    return this.#spool.snapshot();
+  snapshotSpool(onBlocks: OnBlocks): SpoolSnapshot {
+    return this.#spool.snapshot(onBlocks);
   }
 
   /** Records that the store has not applied stay in the spool for the next start. */
@@ -228,6 +254,9 @@ export class Intake {
     }
   }
 }
+
+/** A project that can be a label: the text format of Prometheus has no escapes for control characters. */
+const LABEL = /^\P{Cc}{1,128}$/u;
 
 function queueFull(): DendroError {
   return new DendroError(

@@ -2,6 +2,7 @@
 // records become quarantine lines. Depends on its arguments only, so it can run in a worker thread (body-parser-pool.ts).
 import { hash } from 'node:crypto';
 import { DendroError } from '../domain/errors.ts';
+import { MAX_REPORTED_ERRORS } from '../domain/limits.ts';
 import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { toLogLine } from '../domain/log-line.ts';
 import type { LogRecord } from '../domain/log-record.ts';
@@ -13,6 +14,7 @@ import { formatQuarantineLine } from '../logs/quarantine-line.ts';
 import {
   createIdSequence,
   hasIdentity,
+  hasServerError,
   isRejection,
   toRecord,
   type ValidationContext,
@@ -33,6 +35,8 @@ export interface EncodedBody {
   readonly context: Omit<ValidationContext, 'createId'>;
   /** Whether the sender may retry. If so, `digest` and `allHaveIdentity` of the result are needed. False for files. */
   readonly needsDeduplication: boolean;
+  /** Whether `byProject` of the result is needed. */
+  readonly countsProjects?: boolean;
 }
 
 /** How the kind of each OTLP record is found, and which kinds the token may send. */
@@ -42,6 +46,14 @@ export interface OtlpKindRules {
   /** The kinds that the sender's token may send. */
   readonly allowedKinds: readonly LogKind[];
 }
+
+export interface RequestCount {
+  readonly requests: number;
+  /** Of these, with a status of 500 or higher. */
+  readonly errors: number;
+}
+
+export type ProjectCounts = ReadonlyMap<string, RequestCount>;
 
 export interface RecordError {
   readonly index: number;
@@ -74,17 +86,32 @@ export interface ParsedBatch {
   readonly lines: Uint8Array;
   /** Number of rejected records by code. */
   readonly rejectedByCode: Readonly<Partial<Record<RejectCode, number>>>;
-  /** Errors of the first rejected records. */
+  /** See `selectErrors`. */
   readonly errors: readonly RecordError[];
   /**
    * The rejected records as quarantine lines. When the lines of all batches together reach MAX_QUARANTINE_LENGTH, further records
    * get none. The last line can exceed the limit.
    */
   readonly quarantineLines: string;
+  /** The requests to the API or to functions by project. Undefined without `countsProjects`, and for other kinds. */
+  readonly byProject?: ProjectCounts | undefined;
 }
 
-/** The maximum number of errors in a result. */
-export const MAX_ERRORS = 20;
+/**
+ * Selects the errors that are reported, in the order of the body: the first of each message, so that each unknown source is named,
+ * then repeats.
+ */
+export function selectErrors(errors: readonly RecordError[]): RecordError[] {
+  const inOrder = [...errors].sort((a, b) => a.index - b.index);
+  const messages = new Set<string>();
+  const [firsts, repeats]: [RecordError[], RecordError[]] = [[], []];
+  for (const error of inOrder) {
+    (messages.has(error.message) ? repeats : firsts).push(error);
+    messages.add(error.message);
+  }
+  return [...firsts, ...repeats].slice(0, MAX_REPORTED_ERRORS).sort((a, b) => a.index - b.index);
+}
+
 /**
  * In characters. Without a limit, the quarantine lines of a body with millions of tiny invalid values would be a hundred times as
  * long as the body.
@@ -125,17 +152,16 @@ export function parseBody(body: EncodedBody, isCancelled: () => boolean = () => 
 }
 
 function parseContent(data: Uint8Array, { format, kind }: EncodedBody): Iterable<ParseResult> {
-  const sourceName = typeof kind === 'string' ? kind : kind.sourceName;
-  switch (format) {
-    case 'json':
-      return parseJsonBody(decodeText(data, format));
-    case 'ndjson':
-      return parseNdjsonLines(splitLines(decodeText(data, format)));
-    case 'otlp-json':
-      return toIntakeRecords(decodeOtlpJson(decodeText(data, 'json')), sourceName);
-    case 'otlp-protobuf':
-      return toIntakeRecords(decodeOtlpProtobuf(data), sourceName);
+  if (typeof kind !== 'string') {
+    const isJson = format === 'otlp-json';
+    return toIntakeRecords(
+      isJson ? decodeOtlpJson(decodeText(data, 'json')) : decodeOtlpProtobuf(data),
+      kind.sourceName,
+    );
   }
+  return format === 'json'
+    ? parseJsonBody(decodeText(data, format))
+    : parseNdjsonLines(splitLines(decodeText(data, 'ndjson')));
 }
 
 /** A batch while its records are validated. */
@@ -147,8 +173,11 @@ interface UnfinishedBatch {
   lines: string[];
   linesLength: number;
   readonly rejectedByCode: Partial<Record<RejectCode, number>>;
+  /** The first errors, and the first of each of `messages`. */
   readonly errors: RecordError[];
+  readonly messages: Set<string>;
   readonly quarantineLines: string[];
+  readonly byProject: Map<string, RequestCount> | undefined;
 }
 
 /** Validates the records of a body and groups them by kind. */
@@ -188,8 +217,9 @@ class ParsedBodyBuilder {
         accepted,
         lines,
         rejectedByCode,
-        errors,
+        errors: selectErrors(errors),
         quarantineLines: batch.quarantineLines.join(''),
+        ...(batch.byProject && { byProject: batch.byProject }),
       };
     });
     return { batches, digest, allHaveIdentity: this.#allHaveIdentity };
@@ -204,10 +234,17 @@ class ParsedBodyBuilder {
   #accept(batch: UnfinishedBatch, parsed: ParseResult, record: LogRecord): void {
     const line = toLogLine(record);
     batch.accepted++;
+    if (batch.byProject !== undefined && 'value' in parsed)
+      this.#count(batch.byProject, record.project, hasServerError(parsed.value));
     batch.lines.push(line);
     batch.linesLength += line.length;
     if (batch.linesLength >= LINES_LENGTH_PER_BUFFER) this.#encodeLines(batch);
     this.#allHaveIdentity &&= this.#body.needsDeduplication && 'value' in parsed && hasIdentity(parsed.value);
+  }
+
+  #count(counts: Map<string, RequestCount>, project: string, isError: boolean): void {
+    const { requests, errors } = counts.get(project) ?? { requests: 0, errors: 0 };
+    counts.set(project, { requests: requests + 1, errors: errors + (isError ? 1 : 0) });
   }
 
   #encodeLines(batch: UnfinishedBatch): void {
@@ -221,7 +258,10 @@ class ParsedBodyBuilder {
 
   #reject(batch: UnfinishedBatch, parsed: ParseResult, rejection: Rejection): void {
     batch.rejectedByCode[rejection.code] = (batch.rejectedByCode[rejection.code] ?? 0) + 1;
-    if (batch.errors.length < MAX_ERRORS) batch.errors.push({ index: parsed.index, ...rejection });
+    const { errors, messages } = batch;
+    const isNew = messages.size < MAX_REPORTED_ERRORS && !messages.has(rejection.message);
+    if (isNew) messages.add(rejection.message);
+    if (isNew || errors.length < MAX_REPORTED_ERRORS) errors.push({ index: parsed.index, ...rejection });
     if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
     const source = batch.kind ?? sourceNameOf(parsed);
     const { nowMicros } = this.#context;
@@ -236,7 +276,17 @@ class ParsedBodyBuilder {
     let batch = this.#batches.get(kind);
     if (batch === undefined) {
       const nothing = { accepted: 0, encodedLines: [], lines: [], linesLength: 0 };
-      batch = { kind, ...nothing, rejectedByCode: {}, errors: [], quarantineLines: [] };
+      const isCounted = this.#body.countsProjects && (kind === 'edge' || kind === 'function_edge');
+      const byProject = isCounted ? new Map() : undefined;
+      batch = {
+        kind,
+        ...nothing,
+        rejectedByCode: {},
+        errors: [],
+        messages: new Set(),
+        quarantineLines: [],
+        byProject,
+      };
       this.#batches.set(kind, batch);
     }
     return batch;

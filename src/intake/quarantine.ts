@@ -2,6 +2,7 @@
 // one old file is kept.
 import { type FileHandle, open, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { MAX_QUARANTINE_FILE_BYTES } from '../domain/limits.ts';
 import { readLogLine } from '../domain/log-line.ts';
 import { type ParseResult, parseLine } from '../logs/parse.ts';
 import { formatQuarantineLine } from '../logs/quarantine-line.ts';
@@ -16,7 +17,6 @@ const FILE = 'quarantine.ndjson';
 const OLDER_FILE = 'quarantine.older.ndjson';
 export const QUARANTINE_FILES: readonly string[] = [OLDER_FILE, FILE];
 
-const MAX_FILE_BYTES = 32 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
 export class Quarantine {
@@ -28,7 +28,7 @@ export class Quarantine {
   /** Length of the lines that are waiting to be written. */
   #queuedLength = 0;
 
-  constructor(dataDirectory: string, observe: Observe, maxFileBytes = MAX_FILE_BYTES) {
+  constructor(dataDirectory: string, observe: Observe, maxFileBytes = MAX_QUARANTINE_FILE_BYTES) {
     this.#file = join(dataDirectory, FILE);
     this.#olderFile = join(dataDirectory, OLDER_FILE);
     this.#maxFileBytes = maxFileBytes;

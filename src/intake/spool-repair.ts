@@ -189,8 +189,8 @@ function withoutRanges(data: Buffer, ranges: readonly DamagedRange[]): Buffer[] 
 }
 
 /**
- * Counts the sequence numbers that are missing around the damage and that the store does not have. An upper limit: a failed write
- * leaves a gap in the numbers, too.
+ * Counts the sequence numbers that are missing around the damage and that the store does not have. An upper limit: in segments of
+ * versions up to 0.2.0, a failed write left a gap in the numbers, too.
  */
 function countLost(
   blocks: readonly SpoolBlock[],

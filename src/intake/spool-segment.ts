@@ -7,12 +7,12 @@ import type { SpooledLines } from '../store/store.ts';
 import { readAt } from '../system/open-file.ts';
 import type { CompletedRequest } from './completed-request.ts';
 import { decodeBlocks, type SpoolBlock } from './spool-block.ts';
-import { trackEnd } from './spool-state.ts';
+import { type SegmentSequences, trackBlock } from './spool-state.ts';
 
 /** Segments are validated in reads of about this size. */
 const READ_BYTES = 8 * 1024 * 1024;
 
-export class SpoolSegment {
+export class SpoolSegment implements SegmentSequences {
   readonly number: number;
   readonly path: string;
   readonly #handle: FileHandle;
@@ -22,7 +22,7 @@ export class SpoolSegment {
   validBytes = 0;
   /** Length of the blocks that the store has applied. All of them count as unapplied when the segment is opened. */
   appliedBytes = 0;
-  /** For each kind in the segment, the sequence number after its last record. */
+  readonly startSequences = new Map<LogKind, number>();
   readonly endSequences = new Map<LogKind, number>();
 
   private constructor(number: number, path: string, handle: FileHandle) {
@@ -63,7 +63,7 @@ export class SpoolSegment {
             `${path} was written by another version of dendro (line format ${formatVersion}, this version reads ${LINE_FORMAT_VERSION}); start that version once so that it stores these records, then start this one`,
           );
         }
-        trackEnd(segment.endSequences, block);
+        trackBlock(segment, block);
         if (request !== undefined) requests.push(request);
       }
       segment.validBytes += data.length;
@@ -78,7 +78,7 @@ export class SpoolSegment {
    * the next append does it first.
    */
   async append(blocks: readonly Omit<SpooledLines, 'lines'>[], chunks: readonly Uint8Array[]): Promise<void> {
-    if (this.#mayHaveInvalid) await this.truncateInvalid();
+    await this.cutFailedWrite();
     const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
     try {
       let written = (await this.#handle.writev(chunks, this.validBytes)).bytesWritten;
@@ -96,11 +96,15 @@ export class SpoolSegment {
       throw error;
     }
     this.validBytes += bytes;
-    for (const block of blocks) trackEnd(this.endSequences, block);
+    for (const block of blocks) trackBlock(this, block);
   }
 
   sync(): Promise<void> {
     return this.#handle.datasync();
+  }
+
+  async cutFailedWrite(): Promise<void> {
+    if (this.#mayHaveInvalid) await this.truncateInvalid();
   }
 
   /** Truncates the file to `validBytes`. */

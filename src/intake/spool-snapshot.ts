@@ -8,20 +8,22 @@ import type { SpoolBlock } from './spool-block.ts';
 import { DamagedBlockError, readBlocks } from './spool-segment.ts';
 import { SEQUENCES_FILE } from './spool-state.ts';
 
+export type OnBlocks = (blocks: readonly SpoolBlock[]) => void;
+
 export interface SpoolSnapshot {
   /** Their paths start with `spool/`. Reading a segment checks its blocks, and throws if one is damaged. */
   readonly files: readonly TarFile[];
-  /** Called with the blocks of a segment while its file is read. Does nothing unless the caller assigns another function. */
-  onBlocks: (blocks: readonly SpoolBlock[]) => void;
   close(): Promise<void>;
 }
 
 const READ_BYTES = 1024 * 1024;
 
+/** `onBlocks` gets the blocks of a segment while its file is read. */
 export function openSpoolSnapshot(
   segments: readonly { readonly path: string; readonly validBytes: number }[],
   idempotencyLogFiles: readonly string[],
   sequences: string,
+  onBlocks: OnBlocks,
 ): SpoolSnapshot {
   const opened: OpenFile[] = [];
   const openFile = (path: string, bytes?: number) => {
@@ -31,14 +33,13 @@ export function openSpoolSnapshot(
   };
   const snapshot = {
     files: [] as TarFile[],
-    onBlocks: (_blocks: readonly SpoolBlock[]) => {},
     close: async () => {
       await Promise.all(opened.map(file => file.close()));
     },
   };
   async function* readContent(file: OpenFile): AsyncGenerator<Buffer> {
     for await (const { blocks, data } of readSegment(file)) {
-      snapshot.onBlocks(blocks);
+      onBlocks(blocks);
       yield data;
     }
   }
@@ -82,7 +83,7 @@ export class SpooledCounts {
     this.#durableUpTo = durableUpTo;
   }
 
-  readonly add = (blocks: readonly SpoolBlock[]): void => {
+  readonly add: OnBlocks = blocks => {
     for (const { kind, firstSequence, count } of blocks) {
       const missing = Math.min(count, firstSequence + count - this.#durableUpTo(kind));
       if (missing > 0) this.counts.set(kind, (this.counts.get(kind) ?? 0) + missing);

@@ -2,7 +2,8 @@
 // names and fields are part of the on-disk format.
 //
 // next-numbers.json: the next sequence number of each log kind. A store skips a sequence number that it has stored before, so using
-// a number twice would lose a record.
+// a number twice would lose a record. After a start that reported missing records of a kind, the file also has the number after the
+// last of them, so that they are reported once.
 //
 // clean-stop.json: how many bytes of the last segment were complete when the spool was last closed. Appends never change these
 // bytes, so an invalid block among them, or a shorter segment, is damage. A crash can leave an unfinished write only after them.
@@ -16,7 +17,14 @@ import { isDiskFull } from '../system/disk-full.ts';
 import { writeFileDurably } from '../system/files.ts';
 import type { SpoolSegment } from './spool-segment.ts';
 
-export type Sequences = ReadonlyMap<LogKind, number>;
+type SequenceKey = LogKind | `${LogKind} reported`;
+export type Sequences = ReadonlyMap<SequenceKey, number>;
+
+/** The records of one segment: for each kind, the sequence number of its first record, and that after its last one. */
+export interface SegmentSequences {
+  readonly startSequences: Map<LogKind, number>;
+  readonly endSequences: Map<LogKind, number>;
+}
 
 export const SEQUENCES_FILE = 'next-numbers.json';
 const CLEAN_STOP_FILE = 'clean-stop.json';
@@ -33,7 +41,7 @@ export async function readSequences(directory: string): Promise<Sequences> {
   const file = join(directory, SEQUENCES_FILE);
   if (!existsSync(file)) return new Map();
   try {
-    return new Map(Object.entries(JSON.parse(await readFile(file, 'utf8'))) as [LogKind, number][]);
+    return new Map(Object.entries(JSON.parse(await readFile(file, 'utf8'))) as [SequenceKey, number][]);
   } catch (error) {
     throw new OperatorError(
       `cannot read ${file}: ${(error as Error).message}; restore it from a backup, or delete it if --store was never changed`,
@@ -57,37 +65,58 @@ export async function writeSequences(directory: string, sequences: Sequences): P
   }
 }
 
-/** Raises the end of the block's kind in `ends` to the sequence number after the last record of the block. */
-export function trackEnd(
-  ends: Map<LogKind, number>,
+/** Adds a block to the sequence numbers of its segment. */
+export function trackBlock(
+  { startSequences, endSequences }: SegmentSequences,
   { kind, firstSequence, count }: Omit<SpooledLines, 'lines'>,
 ): void {
-  ends.set(kind, Math.max(ends.get(kind) ?? 0, firstSequence + count));
+  if (!startSequences.has(kind)) startSequences.set(kind, firstSequence);
+  endSequences.set(kind, Math.max(endSequences.get(kind) ?? 0, firstSequence + count));
 }
 
 /**
- * Finds the next sequence number of each kind. `segmentEnds` has one map for each segment: the sequence number after the last
- * record of each kind.
+ * Finds the next sequence number of each kind. `segments`: the oldest first.
  *
  * Also finds signs of lost files. `kindsAhead`: the store has higher sequence numbers of these kinds than the sequences file and
  * the segments. `isIncomplete`: there are such kinds, or there is a sequences file but no segment. Deleting segments does not
  * cause these signs: the spool saves the sequence numbers first, and never deletes the last segment. The only exception is a
- * full disk: the numbers are then not saved, and `kindsAhead` can have kinds of which nothing is lost.
+ * full disk: the numbers are then not saved, and `kindsAhead` can have kinds of which nothing is lost. `lost`: how many sequence
+ * numbers are missing before or between segments. Numbers within a segment are not missing unless it is damaged (spool-repair.ts).
  */
 export function findNextSequences(
   savedSequences: Sequences,
-  segmentEnds: readonly Sequences[],
+  segments: readonly SegmentSequences[],
   durableUpTo: (kind: LogKind) => number,
-): { nextSequences: Map<LogKind, number>; kindsAhead: LogKind[]; isIncomplete: boolean } {
-  const nextSequences = new Map<LogKind, number>();
+): {
+  nextSequences: Map<SequenceKey, number>;
+  kindsAhead: LogKind[];
+  lost: Partial<Record<LogKind, number>>;
+  isIncomplete: boolean;
+} {
+  const nextSequences = new Map(savedSequences);
   const kindsAhead: LogKind[] = [];
+  const lost: Partial<Record<LogKind, number>> = {};
   for (const kind of LOG_KINDS) {
-    const spoolEnd = Math.max(0, ...[savedSequences, ...segmentEnds].map(ends => ends.get(kind) ?? 0));
-    nextSequences.set(kind, Math.max(spoolEnd, durableUpTo(kind)));
-    if (durableUpTo(kind) > spoolEnd) kindsAhead.push(kind);
+    const durable = durableUpTo(kind);
+    const ends = segments.map(({ endSequences }) => endSequences.get(kind) ?? 0);
+    const spoolEnd = Math.max(0, savedSequences.get(kind) ?? 0, ...ends);
+    nextSequences.set(kind, Math.max(spoolEnd, durable));
+    if (durable > spoolEnd) kindsAhead.push(kind);
+    const known = Math.max(durable, savedSequences.get(`${kind} reported`) ?? 0);
+    let end = durable === 0 ? undefined : durable; // an empty store may have replaced another one
+    for (const { startSequences, endSequences } of segments) {
+      const start = startSequences.get(kind);
+      if (start === undefined) continue;
+      const missing = start - Math.max(end ?? start, known);
+      if (missing > 0) {
+        lost[kind] = (lost[kind] ?? 0) + missing;
+        nextSequences.set(`${kind} reported`, start);
+      }
+      end = endSequences.get(kind);
+    }
   }
-  const isIncomplete = kindsAhead.length > 0 || (segmentEnds.length === 0 && savedSequences.size > 0);
-  return { nextSequences, kindsAhead, isIncomplete };
+  const isIncomplete = kindsAhead.length > 0 || (segments.length === 0 && savedSequences.size > 0);
+  return { nextSequences, kindsAhead, lost, isIncomplete };
 }
 
 /**

@@ -15,13 +15,14 @@ import type { Idempotency } from './idempotency.ts';
 import { encodeBlock, type SpoolAppend, type SpoolBlock } from './spool-block.ts';
 import { repairSegment } from './spool-repair.ts';
 import { SpoolSegment } from './spool-segment.ts';
-import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
+import { type OnBlocks, openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
 import {
   findNextSequences,
   formatSequences,
   listSegments,
   readCompleteBytes,
   readSequences,
+  type Sequences,
   writeCleanStop,
   writeSequences,
 } from './spool-state.ts';
@@ -46,7 +47,7 @@ export interface SpoolOptions {
 }
 
 interface PendingAppend {
-  readonly blocks: readonly (SpoolAppend & { readonly firstSequence: number })[];
+  readonly appends: readonly SpoolAppend[];
   readonly resolve: (segmentNumber: number) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -67,7 +68,7 @@ export class Spool {
   readonly #segments: SpoolSegment[] = [];
   /** Whether files were deleted, and the directory is not synced since. */
   #hasUnsyncedDeletion = false;
-  #nextSequences = new Map<LogKind, number>();
+  #nextSequences: Sequences = new Map();
   /** When blocks were appended, the oldest first. `end`: the length of all blocks that were appended up to then. */
   readonly #appended: { end: number; readonly atMs: number }[] = [];
   #appendedBytes = 0;
@@ -102,20 +103,19 @@ export class Spool {
     let isEndReported = false;
     for (const name of names) {
       const isLast = name === names.at(-1);
-      const isDamaged = await this.#openSegment(name, isLast ? completeBytes : Number.POSITIVE_INFINITY);
-      isEndReported = isLast && isDamaged;
+      isEndReported = await this.#openSegment(name, isLast ? completeBytes : Number.POSITIVE_INFINITY);
     }
     const last = this.#segments.at(-1);
     const isTooShort = last !== undefined && last.validBytes < completeBytes;
     if (isTooShort) await writeCleanStop(directory, last); // so that the next start does not report it again
-    const ends = this.#segments.map(({ endSequences }) => endSequences);
-    const found = findNextSequences(await readSequences(directory), ends, durableUpTo);
+    const found = findNextSequences(await readSequences(directory), this.#segments, durableUpTo);
     this.#nextSequences = found.nextSequences;
     const { kindsAhead: kinds, isIncomplete } = found;
-    if (isIncomplete || (isTooShort && !isEndReported))
-      observe({ type: 'spool_incomplete', directory, kinds });
+    if (isIncomplete || Object.keys(found.lost).length > 0 || (isTooShort && !isEndReported))
+      observe({ type: 'spool_incomplete', directory, kinds, lost: found.lost });
     // The next start may use a different store, so save the numbers that only the store had.
-    if (kinds.length > 0) await writeSequences(directory, this.#nextSequences);
+    if (kinds.length + Object.keys(found.lost).length > 0)
+      await writeSequences(directory, this.#nextSequences);
     // A process that was killed may not have synced its last block, or the creation of an empty segment. If a sender retries the
     // request of that block, it is recognized as a repeat and acknowledged without a write.
     if (last === undefined) await this.#addSegment(1);
@@ -177,14 +177,8 @@ export class Spool {
   append(appends: readonly SpoolAppend[]): Promise<number> {
     // After close() the list of segments is empty, so a new segment would get the number of an older one.
     if (this.#closed) return Promise.reject(spoolClosed());
-    const blocks = appends.map(append => {
-      const firstSequence = this.#nextSequences.get(append.kind) ?? 0;
-      // A failed write leaves a gap, which is harmless.
-      this.#nextSequences.set(append.kind, firstSequence + append.count);
-      return { ...append, firstSequence };
-    });
     return new Promise((resolve, reject) => {
-      this.#pending.push({ blocks, resolve, reject });
+      this.#pending.push({ appends, resolve, reject });
       this.#committing ??= this.#commitPending();
     });
   }
@@ -232,28 +226,32 @@ export class Spool {
     this.#hasUnsyncedDeletion = false;
   }
 
-  /** Starts a new segment, so that the earlier ones can be deleted. They have all records that were durable before the call. */
-  async rotate(): Promise<void> {
+  /**
+   * Starts a new segment, so that the earlier ones can be deleted. They have all records that were durable before the call. Returns
+   * the number of the new segment.
+   */
+  async rotate(): Promise<number> {
     while (this.#committing !== undefined) await this.#committing;
     const last = this.#segments.at(-1);
     if (this.#closed || last === undefined) throw spoolClosed();
-    if (last.validBytes === 0) return;
+    if (last.validBytes === 0) return last.number;
     const created = this.#addSegment(last.number + 1);
     // Appends that arrive meanwhile wait, as they do for a commit.
     this.#committing = created.then(
       () => this.#commitPending(),
       () => this.#commitPending(),
     );
-    await created;
+    return (await created).number;
   }
 
   /** The durable content of the spool at this moment. Synchronous: the caller takes the content of the store at the same moment. */
-  snapshot(): SpoolSnapshot {
+  snapshot(onBlocks: OnBlocks): SpoolSnapshot {
     const { idempotency } = this.#options;
     return openSpoolSnapshot(
       this.#segments,
       idempotency?.logFiles ?? [],
       formatSequences(this.#nextSequences),
+      onBlocks,
     );
   }
 
@@ -270,12 +268,21 @@ export class Spool {
   async #commitPending(): Promise<void> {
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0);
-      const blocks = group.flatMap(append => append.blocks);
+      // After a failed write, the next one has the same numbers: a gap would look like missing records.
+      const nextSequences = new Map(this.#nextSequences);
+      const blocks = group
+        .flatMap(({ appends }) => appends)
+        .map(append => {
+          const firstSequence = nextSequences.get(append.kind) ?? 0;
+          nextSequences.set(append.kind, firstSequence + append.count);
+          return { ...append, firstSequence };
+        });
       try {
         const chunks = blocks.flatMap(block => encodeBlock(block, block.firstSequence));
         const segment = await this.#writableSegment();
         const { validBytes } = segment;
         await segment.append(blocks, chunks);
+        this.#nextSequences = nextSequences;
         this.#countAppended(segment.validBytes - validBytes, this.#nowMs());
         this.#notifyAppend();
         for (const { resolve } of group) resolve(segment.number);
@@ -314,6 +321,8 @@ export class Spool {
   async #addSegment(number: number): Promise<SpoolSegment> {
     const { directory } = this.#options;
     const path = join(directory, `${String(number).padStart(12, '0')}.spool`);
+    // What a failed write left there would have the same sequence numbers as the first blocks of the new segment.
+    await this.#segments.at(-1)?.cutFailedWrite();
     const segment = await SpoolSegment.create(number, path);
     try {
       await syncDirectory(directory);

@@ -1,11 +1,6 @@
-// Type checks on values from parseExactJson, and setField.
+// Objects among values from parseExactJson.
+import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { isText } from './exact-json.ts';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Unlike Object.keys, this creates no array. */
 export function hasAnyField(object: JsonObject): boolean {

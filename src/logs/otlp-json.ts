@@ -1,8 +1,9 @@
 // Decodes the OTLP message ExportLogsServiceRequest from JSON: protobuf's JSON mapping, with hexadecimal trace and span ids. Ignores
 // unknown fields. A field whose value is null counts as absent.
 import { DendroError } from '../domain/errors.ts';
+import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { exactNumberText, isText, toExactNumber } from './exact-json.ts';
-import { isJsonObject, type JsonObject, setField } from './json-object.ts';
+import { setField } from './json-object.ts';
 import {
   createOtlpRecord,
   MAX_VALUE_LEVELS,

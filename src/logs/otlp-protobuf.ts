@@ -2,8 +2,10 @@
 // libraries (docs/decisions/0022-otlp-decoder.md). Skips the fields that Dendro does not use. The field numbers are those of
 // logs.proto, common.proto and resource.proto in opentelemetry-proto.
 import { DendroError } from '../domain/errors.ts';
+import { MAX_OTLP_VALUES } from '../domain/limits.ts';
+import type { JsonObject } from '../system/parse-json.ts';
 import { toExactNumber } from './exact-json.ts';
-import { type JsonObject, setField } from './json-object.ts';
+import { setField } from './json-object.ts';
 import {
   createOtlpRecord,
   MAX_VALUE_LEVELS,
@@ -12,9 +14,6 @@ import {
   toScope,
 } from './otlp-record.ts';
 import { tooManyValues } from './parse.ts';
-
-/** The same limit as for a JSON body (intake/decode-body.ts): an empty value takes only 2 bytes in the body, and far more in memory. */
-const MAX_VALUES = 4 * 1024 * 1024;
 
 /** Throws `invalid_body` if the bytes are not a message, and `payload_too_large` if it has too many values. */
 export function* decodeOtlpProtobuf(data: Uint8Array): Generator<OtlpEntry> {
@@ -138,7 +137,7 @@ class Decoder {
 
   /** Reads a message AnyValue. `levels`: how many levels of arrays and key-value lists are decoded. */
   #readValue(levels: number): unknown {
-    if (++this.#valueCount > MAX_VALUES) throw tooManyValues();
+    if (++this.#valueCount > MAX_OTLP_VALUES) throw tooManyValues();
     const { reader } = this;
     const outerEnd = reader.enter();
     let value: unknown = null;

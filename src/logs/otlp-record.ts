@@ -1,11 +1,12 @@
 // Maps log records of the OpenTelemetry protocol (OTLP) to records as senders of /api/logs write them, so that record.ts validates
 // both by the same rules. otlp-protobuf.ts and otlp-json.ts decode the two encodings.
 import { DendroError } from '../domain/errors.ts';
+import { MAX_OTLP_RECORDS, MAX_RECORD_LEVELS } from '../domain/limits.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
+import type { JsonObject } from '../system/parse-json.ts';
 import { isText, stringifyExactJson } from './exact-json.ts';
-import { hasAnyField, type JsonObject, nestsDeeperThan, nonEmptyText } from './json-object.ts';
+import { hasAnyField, nestsDeeperThan, nonEmptyText } from './json-object.ts';
 import type { ParseResult } from './parse.ts';
-import { MAX_RECORD_LEVELS } from './record.ts';
 
 /** A decoded record. Records of the same resource and scope share these two objects. */
 export interface OtlpEntry {
@@ -34,7 +35,6 @@ export interface OtlpRecord {
 /** Arrays and key-value lists that are nested deeper are decoded as empty: the record is rejected anyway. */
 export const MAX_VALUE_LEVELS = MAX_RECORD_LEVELS;
 
-const MAX_RECORDS = 1024 * 1024;
 /**
  * The resource and the scope are stored with each of their records. This limits the length of all copies together, in
  * UTF-16 code units: otherwise a small body with a large resource and many records would take gigabytes.
@@ -76,7 +76,7 @@ export function* toIntakeRecords(
     if (last?.resource !== resource || last.scope !== scope)
       last = { resource, scope, length: JSON.stringify([resource, scope]).length };
     copiedLength += last.length;
-    if (index >= MAX_RECORDS || copiedLength > MAX_COPIED_LENGTH) throw tooManyRecords();
+    if (index >= MAX_OTLP_RECORDS || copiedLength > MAX_COPIED_LENGTH) throw tooManyRecords();
     const source = sourceName ?? nonEmptyText(resource['service.name']) ?? '';
     yield { index: index++, source, value: toIntakeRecord(resource, scope, record) };
   }

@@ -1,7 +1,7 @@
 // Parses the text of a body or a line into JSON values with indexes. Does not check what a record must contain (record.ts).
 import { DendroError } from '../domain/errors.ts';
+import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { parseExactJson } from './exact-json.ts';
-import { isJsonObject, type JsonObject } from './json-object.ts';
 import type { Rejection } from './rejection.ts';
 
 /** One value of a body or file, or the reason why it does not parse. `index` starts at 0, in the order of the input. */

@@ -1,10 +1,9 @@
-// The format of the quarantine file: one rejected record per line, with its source, the time of arrival, the reason and a checksum.
-// `dendro ingest` reads these lines back. The field names are part of the on-disk format.
-import { crc32 } from 'node:zlib';
+// The format of the quarantine file: one rejected record per line, with its source, the time of arrival and the reason. `dendro
+// ingest` reads these lines back. The field names are part of the on-disk format.
 import type { LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp, parseTimestamp } from '../domain/timestamp.ts';
+import { isJsonObject } from '../system/parse-json.ts';
 import { stringifyExactJson } from './exact-json.ts';
-import { isJsonObject, type JsonObject } from './json-object.ts';
 import { type ParseResult, parseLine } from './parse.ts';
 import { projectOf } from './record.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
@@ -20,30 +19,7 @@ export function formatQuarantineLine(
 ): string {
   const received_at = formatTimestamp(BigInt(receivedMicros));
   const reason = JSON.stringify({ source, code, message, received_at });
-  const content = `{"quarantine":${reason},${formatRecord(parsed)}`;
-  return `${content},"checksum":"${checksumOf(content)}"}\n`;
-}
-
-const CHECKSUM = /,"checksum":"([0-9a-f]{8})"\}$/;
-/** The keys of a line without a checksum at its end. Versions up to 0.3.0 wrote it into `quarantine`; there, it is not verified. */
-const OLD_KEYS = new Set(['quarantine', 'record', 'line']);
-const OLD_REASON_KEYS = new Set(['source', 'code', 'message', 'received_at', 'checksum']);
-
-function checksumOf(content: string): string {
-  return crc32(content).toString(16).padStart(8, '0');
-}
-
-/** Whether a line, without its newline, is as it was written. */
-export function isIntactLine(line: string): boolean {
-  const match = CHECKSUM.exec(line);
-  if (match !== null) return match[1] === checksumOf(line.slice(0, match.index));
-  const parsed = parseLine(line, 0);
-  if (!('value' in parsed) || !isJsonObject(parsed.value)) return false;
-  const { quarantine } = parsed.value;
-  // An unknown key may be a damaged `checksum`.
-  const hasKeys = (object: JsonObject, keys: ReadonlySet<string>) =>
-    Object.keys(object).every(key => keys.has(key));
-  return hasKeys(parsed.value, OLD_KEYS) && isJsonObject(quarantine) && hasKeys(quarantine, OLD_REASON_KEYS);
+  return `{"quarantine":${reason},${formatRecord(parsed)}}\n`;
 }
 
 function formatRecord(parsed: ParseResult): string {

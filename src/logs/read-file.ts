@@ -7,6 +7,7 @@ import { stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { OperatorError } from '../domain/errors.ts';
+import { MAX_FILE_LINE_BYTES, MAX_JSON_FILE_BYTES } from '../domain/limits.ts';
 import { parseExactJson, stringifyExactJson } from './exact-json.ts';
 import { isBatch, type ParseResult, parseJsonBody } from './parse.ts';
 import { readParquet } from './read-parquet.ts';
@@ -20,10 +21,6 @@ type Bytes = AsyncIterable<Buffer>;
 /** About a thousand records: passing a chunk to a worker thread then costs little compared to parsing it. */
 const CHUNK_BYTES = 1024 * 1024;
 const VALUES_PER_CHUNK = 1000;
-/** A longer line is skipped and counts as one rejected record. */
-const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** A JSON file is read into memory as a whole and takes several times its size there. V8 limits a string to 512 MiB. */
-const MAX_JSON_BYTES = 256 * 1024 * 1024;
 const NEWLINE = 0x0a;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
@@ -220,14 +217,14 @@ async function* withoutMark(bytes: Bytes): AsyncGenerator<Buffer> {
 }
 
 function hasFirstLine(head: Buffer): boolean {
-  if (head.length > MAX_LINE_BYTES) return true;
+  if (head.length > MAX_FILE_LINE_BYTES) return true;
   const start = head.findIndex(byte => byte > 0x20);
   return start !== -1 && head.includes('\n', start);
 }
 
 function isNdjson(text: string, headBytes: number): boolean {
   const lineEnd = text.indexOf('\n');
-  if (lineEnd === -1 && headBytes > MAX_LINE_BYTES) {
+  if (lineEnd === -1 && headBytes > MAX_FILE_LINE_BYTES) {
     // The line is too long to parse, so its start decides. A batch may be this long, so the file is JSON. Anything else counts
     // as NDJSON, and readLines rejects the line.
     return !/^(?:\[|\{\s*"batch"\s*:\s*\[)/.test(text);
@@ -240,7 +237,7 @@ function isNdjson(text: string, headBytes: number): boolean {
 }
 
 /**
- * Yields the complete lines of each block of bytes, with bounded memory. A line over MAX_LINE_BYTES is skipped and yields
+ * Yields the complete lines of each block of bytes, with bounded memory. A line over MAX_FILE_LINE_BYTES is skipped and yields
  * one rejection. Searching for the byte 0x0a is safe because UTF-8 uses it for a newline only.
  */
 async function* readLines(blocks: Bytes): AsyncGenerator<LogChunk> {
@@ -250,7 +247,7 @@ async function* readLines(blocks: Bytes): AsyncGenerator<LogChunk> {
     const firstEnd = block.indexOf(NEWLINE) + 1;
     const lastEnd = block.lastIndexOf(NEWLINE) + 1;
     if (lastEnd > 0) {
-      const isTooLong = partialLineBytes + firstEnd - 1 > MAX_LINE_BYTES;
+      const isTooLong = partialLineBytes + firstEnd - 1 > MAX_FILE_LINE_BYTES;
       if (isTooLong) yield { rejection: LINE_TOO_LONG };
       const lines = isTooLong
         ? block.subarray(firstEnd, lastEnd)
@@ -260,10 +257,10 @@ async function* readLines(blocks: Bytes): AsyncGenerator<LogChunk> {
       partialLineBytes = 0;
     }
     partialLineBytes += block.length - lastEnd;
-    if (partialLineBytes > MAX_LINE_BYTES) partialLine = [];
+    if (partialLineBytes > MAX_FILE_LINE_BYTES) partialLine = [];
     else partialLine.push(block.subarray(lastEnd));
   }
-  if (partialLineBytes > MAX_LINE_BYTES) yield { rejection: LINE_TOO_LONG };
+  if (partialLineBytes > MAX_FILE_LINE_BYTES) yield { rejection: LINE_TOO_LONG };
   else if (partialLineBytes > 0) yield { lines: Buffer.concat(partialLine) };
 }
 
@@ -273,7 +270,7 @@ async function* readJson(bytes: Bytes): AsyncGenerator<LogChunk> {
   for await (const block of bytes) {
     blocks.push(block);
     totalBytes += block.length;
-    if (totalBytes > MAX_JSON_BYTES)
+    if (totalBytes > MAX_JSON_FILE_BYTES)
       throw new OperatorError(
         'a JSON file must not be larger than 256 MiB; convert it to NDJSON, which has no limit (jq -c ".[]")',
       );

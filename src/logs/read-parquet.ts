@@ -1,7 +1,8 @@
 // Reads the rows of a Parquet file as JSON values. Uses a separate in-memory DuckDB that may open this file only.
 import { readFile } from 'node:fs/promises';
+import { isJsonObject } from '../system/parse-json.ts';
 import { parseExactJson } from './exact-json.ts';
-import { isJsonObject, unwrapObject } from './json-object.ts';
+import { unwrapObject } from './json-object.ts';
 import { type ParseResult, parseLine } from './parse.ts';
 
 /** Streams the rows, so memory use does not depend on the file size. `onProgress` gets the fraction of rows read, 0 to 1. */

@@ -1,10 +1,9 @@
 // Parses a record's timestamp and checks that it is neither more than an hour in the future nor past retention.
+import { MAX_AHEAD_MICROS } from '../domain/limits.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import { exactNumberText } from './exact-json.ts';
 import { quote, type Rejection } from './rejection.ts';
 
-// Tolerance for sender clocks that run ahead. A timestamp further ahead would stay the newest in every query for too long.
-const MAX_AHEAD_MICROS = 3_600_000_000;
 const MICROS_PER_DAY = 86_400_000_000;
 
 const ALLOWED = `Allowed: ${TIMESTAMP_FORMS}, or an integer with 10, 13, 16 or 19 digits (seconds, milliseconds, microseconds or nanoseconds since 1970).`;

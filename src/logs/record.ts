@@ -1,18 +1,12 @@
 // Validates one parsed value from a sender and turns it into a log record or a rejection. The rules for records are here and in
 // record-timestamp.ts.
 import { randomUUID } from 'node:crypto';
+import { MAX_RECORD_BYTES, MAX_RECORD_LEVELS } from '../domain/limits.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
+import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { exactNumberText, isText, unmarkNumbers } from './exact-json.ts';
-import {
-  hasAnyField,
-  isJsonObject,
-  type JsonObject,
-  nestsDeeperThan,
-  nonEmptyText,
-  setField,
-  unwrapObject,
-} from './json-object.ts';
+import { hasAnyField, nestsDeeperThan, nonEmptyText, setField, unwrapObject } from './json-object.ts';
 import { readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
 
@@ -26,11 +20,6 @@ export interface ValidationContext {
   /** Creates the id of a record that was sent without one (`createIdSequence`). */
   readonly createId: () => string;
 }
-
-/** UTF-8 bytes of id, project, message and metadata together. */
-export const MAX_RECORD_BYTES = 1024 * 1024;
-/** Nesting of objects and arrays. The record itself is the first level. */
-export const MAX_RECORD_LEVELS = 64;
 
 /**
  * Turns a value from `parseExactJson` into a record or a rejection. Never throws and does not change the value.
@@ -118,7 +107,7 @@ const TOO_DEEP: Rejection = {
 const NO_PROJECT: Rejection = {
   code: 'no_project',
   message:
-    'The record has no project. Set one of these to a non-empty string: project, metadata.project, metadata.project_ref, metadata.tenantId, metadata.external_id.',
+    'The record has no project. Set one of these to a non-empty string: project, metadata.project, metadata.project_ref, metadata.tenantId, metadata.external_id; in OpenTelemetry also service.namespace of the resource, or send it with a token that is pinned to one project.',
 };
 const EMPTY_RECORD: Rejection = {
   code: 'empty_record',
@@ -252,12 +241,22 @@ function pathOf(url: string): string {
 }
 
 function extractFunctionEdge(metadata: JsonObject): FunctionEdgeFields {
-  const response = unwrapObject(metadata['response']);
   return {
     function_id: toId(metadata['function_id']),
     execution_time_ms: toMilliseconds(metadata['execution_time_ms']),
-    status_code: toInt32(response?.['status_code'] ?? metadata['response.status_code']),
+    status_code: readStatus(metadata),
   };
+}
+
+function readStatus(metadata: JsonObject): number | null {
+  const response = unwrapObject(metadata['response']);
+  return toInt32(response?.['status_code'] ?? metadata['response.status_code']);
+}
+
+/** Whether a record as the sender wrote it, of an edge or function_edge log, has a status of 500 or higher. */
+export function hasServerError(value: unknown): boolean {
+  const metadata = unwrapObject(unwrapObject(value)?.['metadata']);
+  return metadata !== undefined && (readStatus(metadata) ?? 0) >= 500;
 }
 
 function toId(value: unknown): string | null {

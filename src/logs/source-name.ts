@@ -12,7 +12,7 @@ const SOURCE_NAMES: Record<LogKind, readonly string[]> = {
   realtime: ['realtime_logs', 'realtime.logs.prod'],
   storage: ['storage_logs', 'storage.logs.prod.2'],
   rest: ['postgrest_logs', 'postgREST.logs.prod'],
-  pooler: ['pgbouncer_logs', 'pgbouncer.logs.prod'],
+  pooler: ['pgbouncer_logs', 'pgbouncer.logs.prod', 'supavisor_logs'],
 };
 
 const KIND_OF_NAME: ReadonlyMap<string, LogKind> = new Map(

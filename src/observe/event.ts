@@ -1,6 +1,6 @@
 // All events of a running server, in one table. An entry has the details of the event, the level and text of its log line, and how
-// metrics count it. No event contains the secret of a token. No event contains a parameter's value, with one exception: an `error`
-// of the store's engine may quote a value in its message.
+// metrics count it. No event contains the secret of a token. No event contains a value of a request's parameter, with one exception: an
+// `error` of the store's engine may quote a value in its message.
 import { isProgrammingError, type RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { AddToMetric } from './metrics.ts';
@@ -77,7 +77,7 @@ interface SpoolDamage {
   damagedBytes: number;
   /**
    * Lost records by kind: the sequence numbers that are missing around the damage and that the store does not have. Counts a
-   * little too many if a failed write left a gap there.
+   * little too many if a failed write of an earlier release left a gap there.
    */
   lost: Readonly<Partial<Record<LogKind, number>>>;
   /** False if more records than `lost` may be lost: for some of the damaged bytes, the number of records is unknown. */
@@ -105,7 +105,17 @@ export const EVENTS = {
     e =>
       `not stopped within ${e.seconds} s, because a query does not react to its cancellation, or a flush or another write takes too long; killing the process. No acknowledged data is lost`,
   ),
+  /** At start. `variables`: their names, and the names that were probably meant. */
+  unknown_variables: event<{ variables: readonly string[] }>(
+    'warn',
+    e => `unknown environment variables, which have no effect: ${e.variables.join(', ')}`,
+  ),
   tokens_read: event<{ count: number }>('info', e => `tokens reloaded: ${e.count}`),
+  no_query_token: event<{ tokensFile: string }>(
+    'warn',
+    e =>
+      `no valid token may query; create one: dendro token create --tokens ${e.tokensFile} --name NAME --scope query`,
+  ),
   tokens_unreadable: event<Failure>(
     'error',
     e => `TOKENS FILE CANNOT BE READ; the last valid tokens stay active: ${messageOf(e.error)}`,
@@ -203,14 +213,23 @@ export const EVENTS = {
     /** The number of rejected records by error code. Empty for a repeat. */
     rejected: Readonly<Record<string, number>>;
     deduplicated: boolean;
+    /** With --project-metrics, of edge and function_edge logs. The project is empty for those beyond the limit. */
+    byProject: readonly (readonly [
+      project: string,
+      { readonly requests: number; readonly errors: number },
+    ])[];
   }>({
-    count({ kind, bytes, accepted, rejected, deduplicated }, add) {
+    count({ kind, bytes, accepted, rejected, deduplicated, byProject }, add) {
       add('dendro_intake_requests_total', 1, { kind });
       add('dendro_intake_bytes_total', bytes, { kind });
       if (deduplicated) add('dendro_batches_deduplicated_total', 1, { kind });
       else add('dendro_records_accepted_total', accepted, { kind });
       for (const [code, count] of Object.entries(rejected))
         add('dendro_records_rejected_total', count, { kind, code });
+      for (const [project, { requests, errors }] of byProject) {
+        add('dendro_project_requests_total', requests, { kind, project });
+        add('dendro_project_errors_total', errors, { kind, project });
+      }
     },
   }),
   /** Rejected records were written to the quarantine file. */
@@ -250,14 +269,14 @@ export const EVENTS = {
   /** A segment was damaged. Its sound blocks are kept; the damaged bytes are in `directory`. */
   spool_damaged: event<SpoolDamage>('error', describeDamage, { failureOf: 'spool_read' }),
   /**
-   * Segments, or blocks at the end of the last one, are missing. `kinds`: the store has higher sequence numbers of these kinds than
-   * the spool. Empty: the last segment is shorter than at the last clean stop, or there is no segment although the spool has had
-   * records.
+   * Segments, or blocks at the end of one, are missing. `kinds`: the store has higher sequence numbers of these kinds than the spool.
+   * `lost`: how many records are missing before or between segments. If both are empty, the last segment is shorter than at the last
+   * clean stop, or there is no segment although the spool has had records.
    */
-  spool_incomplete: event<{ directory: string; kinds: readonly LogKind[] }>(
+  spool_incomplete: event<{ directory: string; kinds: readonly LogKind[] } & Pick<SpoolDamage, 'lost'>>(
     'error',
     e =>
-      `SPOOL INCOMPLETE: files of ${e.directory}, or the ends of files, are missing${e.kinds.length === 0 ? '' : `; the store has newer records of these kinds: ${e.kinds.join(', ')}`}. Acknowledged records that were not in the store yet may be lost. New records are stored as usual`,
+      `SPOOL INCOMPLETE: files of ${e.directory}, or the ends of files, are missing${e.kinds.length === 0 ? '' : `; the store has newer records of these kinds: ${e.kinds.join(', ')}`}. Acknowledged records that were not in the store yet may be lost${Object.keys(e.lost).length === 0 ? '' : ` (${formatLost(e.lost).join(', ')}, unless another --store has them)`}. New records are stored as usual`,
     { failureOf: 'spool_read' },
   ),
   /** These lines of the idempotency log cannot be read. */
@@ -400,6 +419,14 @@ export const EVENTS = {
     e => `compaction failed; queries will be slower: ${messageOf(e.error)}`,
     { failureOf: 'compaction' },
   ),
+  /** Compaction, retention, eviction or an erasure no longer needs a part. Its space is not free. The next start deletes it. */
+  part_deletion_failed: event<Failure & { path: string }>(
+    'error',
+    e =>
+      `cannot delete ${e.path}, which is no longer needed, so its disk space is not free: ${messageOf(e.error)}. The next start tries again`,
+    { failureOf: 'part_deletion', throttleBy: () => '' },
+  ),
+
   /** The system clock jumped by this much, compared with the monotonic clock; negative: it was set back. Retention pauses. */
   clock_jumped: event<{ seconds: number }>(
     'warn',
@@ -430,7 +457,7 @@ const REFUSALS: Readonly<Record<RefusalReason, string>> = {
 };
 
 function describeDamage(damage: SpoolDamage): string {
-  const counts = Object.entries(damage.lost).map(([kind, count]) => `${count} of kind ${kind}`);
+  const counts = formatLost(damage.lost);
   const unknown = counts.length === 0 ? 'an unknown number' : 'and an unknown number more';
   const lost = [...counts, ...(damage.isLostKnown ? [] : [unknown])].join(', ');
   return [
@@ -442,6 +469,10 @@ function describeDamage(damage: SpoolDamage): string {
       ? []
       : [`${damage.readable} of them can be read: load the .ndjson files there with dendro ingest`]),
   ].join('. ');
+}
+
+function formatLost(lost: SpoolDamage['lost']): string[] {
+  return Object.entries(lost).map(([kind, count]) => `${count} of kind ${kind}`);
 }
 
 /** A DendroError hides its cause from clients; the log shows the cause. */

@@ -1,4 +1,4 @@
-// Throttles repeated log lines with exponential back-off: after a logged line, lines with the same name (the event and what it
+// Throttles repeated log lines with exponential back-off: after a logged line, lines with the same name (what the event
 // concerns, `throttleBy` in event.ts) are suppressed for 1 s, then for 2 s, 4 s and so on, up to 60 s.
 
 const FIRST_PAUSE_MS = 1_000;
@@ -7,7 +7,7 @@ const MAX_PAUSE_MS = 60_000;
 const SERIES_MS = 2 * MAX_PAUSE_MS;
 /** A name can contain text from a client, such as its address. Once there are this many series, all further names share one. */
 const MAX_SERIES = 500;
-const SHARED_NAME = '';
+const SHARED_NAME = '\0';
 
 interface Series {
   loggedAt: number;

@@ -23,16 +23,22 @@ export function logTo(
   timer: Pick<Timer, 'now'> = systemTimer,
   clock: Clock = systemClock,
 ): Observe {
-  const throttle = new LogThrottle(() => timer.now());
+  // One for each event: the names of one event can be texts of clients, and must not use up the series of the others.
+  const throttles = new Map<string, LogThrottle>();
+  const throttleOf = (type: Event['type']) => {
+    const throttle = throttles.get(type) ?? new LogThrottle(() => timer.now());
+    throttles.set(type, throttle);
+    return throttle;
+  };
   return event => {
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     const definition = definitionOf(event);
     if (definition.level === undefined) return;
     if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
     // Logs the next failure of this kind at once.
-    if (event.type === 'apply_recovered') throttle.reset(`apply_failed ${event.kind}`);
+    if (event.type === 'apply_recovered') throttleOf('apply_failed').reset(event.kind);
     const { throttleBy } = definition;
-    const suppressed = throttleBy === undefined ? 0 : throttle.admit(`${event.type} ${throttleBy(event)}`);
+    const suppressed = throttleBy === undefined ? 0 : throttleOf(event.type).admit(throttleBy(event));
     if (suppressed === undefined) return; // the throttle suppresses this event
     errors.write(`${formatLine(event, options.format, suppressed, clock)}\n`);
   };

@@ -66,6 +66,14 @@ export const METRICS = {
     ['kind'],
   ),
   dendro_records_accepted_total: counter('Log records accepted and acknowledged.', ['kind']),
+  dendro_project_requests_total: counter(
+    'With --project-metrics: accepted records of requests to the API (kind edge) and to functions (kind function_edge), by project.',
+    ['kind', 'project'],
+  ),
+  dendro_project_errors_total: counter(
+    'With --project-metrics: those of dendro_project_requests_total with a status of 500 or higher.',
+    ['kind', 'project'],
+  ),
   dendro_records_rejected_total: counter('Log records rejected by intake, by error code.', ['kind', 'code']),
   dendro_records_quarantined_total: counter('Rejected records written to the quarantine file.'),
   dendro_batches_deduplicated_total: counter('Batches that were sent again and not stored twice.', ['kind']),
@@ -91,7 +99,7 @@ export const METRICS = {
     ['kind'],
   ),
   dendro_failures_total: counter(
-    'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction. apply, flush and verification have the log kind, too.',
+    'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction, part_deletion. apply, flush and verification have the log kind, too.',
     ['operation', 'kind'],
   ),
   dendro_disk_free_bytes: gauge('Free space of the file system of the data directory, in bytes.'),

@@ -2,7 +2,7 @@
 // only types statically, so that opening one store does not load the client library of the other.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { type Damage, formatDamage } from '../domain/damage.ts';
+import type { Damage } from '../domain/damage.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { systemClock } from '../system/clock.ts';
 import { checkAndRecordFormat } from '../system/data-directory.ts';
@@ -40,23 +40,6 @@ export async function openClickHouseOutbox(dataDirectory: string): Promise<Outbo
   return Outbox.open(join(resolve(dataDirectory), 'clickhouse'));
 }
 
-/**
- * Reads the store's files in a copy of a data directory. With ClickHouse, these files are the outbox. Throws if a file is damaged or
- * missing, except for parts that were set aside before the copy was made.
- */
-export async function readStoreCopy(storeName: StoreName, dataDirectory: string): Promise<StoreContent> {
-  if (storeName === 'clickhouse') return readClickHouseOutbox(dataDirectory);
-  const { inspectParts } = await importPartFile();
-  const content = await inspectParts({ dataDirectory });
-  const [damage] = content.damages;
-  if (damage !== undefined) throw new Error(formatDamage(damage));
-  return content;
-}
-
-async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent> {
-  return (await import('./clickhouse/outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
-}
-
 /** A data directory that no server has used yet may have no files of the store. */
 export function hasStoreFiles(storeName: StoreName, dataDirectory: string): boolean {
   const names = storeName === 'duckdb' ? ['manifest.json', 'dendro.duckdb'] : ['clickhouse/progress.json'];
@@ -67,7 +50,7 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
  * Whether the manifest and all parts are missing although a server has used the data directory: a server creates `spool/` after the
  * manifest. A server that has sent records to ClickHouse may never have had parts.
  */
-export async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
+async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
   if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
   if ((await import('./duckdb/manifest.ts')).findPart(dataDirectory) !== undefined) return false;
   return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
@@ -80,32 +63,49 @@ async function hasSentToClickHouse(dataDirectory: string): Promise<boolean> {
   return outbox === undefined || LOG_KINDS.some(kind => outbox.durableUpTo(kind) > 0);
 }
 
+export interface StoreInspection extends StoreContent {
+  /** Includes the reason for `error`. */
+  readonly damages: readonly Damage[];
+  /** The parts that were set aside earlier. */
+  readonly setAside: readonly Damage[];
+  /** The store cannot be opened. */
+  readonly error?: unknown;
+}
+
 /**
- * Reads the store's files and returns what is damaged. Changes nothing. The caller must hold the lock of the data directory.
+ * Reads the store's files. With ClickHouse, these are the outbox. A data directory without them is empty, except if a server has used
+ * it. Changes nothing. The caller must make sure that no other process uses the directory.
  */
-export async function inspectStoreFiles(
+export async function inspectStore(
   storeName: StoreName,
-  options: InspectOptions,
-): Promise<StoreContent & { readonly damages: readonly Damage[] }> {
-  const { dataDirectory } = options;
-  const nothing = { records: new Map(), durableUpTo: () => 0 };
-  if (await isStoreMissing(storeName, dataDirectory)) {
-    const problem = 'it does not exist, although a server has used this data directory';
-    return { ...nothing, damages: [{ file: 'manifest.json', place: '', problem }] };
-  }
+  { dataDirectory: directory, ...options }: InspectOptions,
+): Promise<StoreInspection> {
+  const dataDirectory = resolve(directory);
+  const nothing = { records: new Map(), durableUpTo: () => 0, damages: [], setAside: [] };
+  const report = (problem: string): Damage => ({
+    file: storeName === 'duckdb' ? 'manifest.json' : 'clickhouse/',
+    place: '',
+    problem,
+  });
   try {
-    if (storeName === 'duckdb') {
-      (await import('./duckdb/convert/marker.ts')).refuseLostManifest(dataDirectory);
-      const { inspectParts } = await importPartFile();
-      const { setAside, damages, ...content } = await inspectParts(options);
-      return { ...content, damages: [...setAside, ...damages] };
-    }
-    if (!hasStoreFiles(storeName, dataDirectory)) return { ...nothing, damages: [] };
-    return { ...(await readClickHouseOutbox(dataDirectory)), damages: [] };
+    if (storeName === 'clickhouse')
+      return hasStoreFiles(storeName, dataDirectory)
+        ? { ...nothing, ...(await readClickHouseOutbox(dataDirectory)) }
+        : nothing;
+    if (await isStoreMissing(storeName, dataDirectory))
+      return {
+        ...nothing,
+        damages: [report('it does not exist, although a server has used this data directory')],
+      };
+    (await import('./duckdb/convert/marker.ts')).refuseLostManifest(dataDirectory);
+    return await (await import('./duckdb/part-file.ts')).inspectParts({ ...options, dataDirectory });
   } catch (error) {
-    const file = storeName === 'duckdb' ? 'manifest.json' : 'clickhouse/';
-    return { ...nothing, damages: [{ file, place: '', problem: (error as Error).message }] };
+    return { ...nothing, damages: [report((error as Error).message)], error };
   }
+}
+
+async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent> {
+  return (await import('./clickhouse/outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
 }
 
 export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
@@ -132,31 +132,9 @@ export async function hasOldStore(dataDirectory: string): Promise<boolean> {
   return (await import('./duckdb/convert/marker.ts')).hasOldStore(dataDirectory);
 }
 
-/**
- * Checks whether an embedded store could be opened. Throws the OperatorError that opening it would throw. Returns missing parts and
- * those with a wrong size, which opening it would set aside. The caller must make sure that no other process uses the directory.
- */
-export async function checkStoreFiles({
-  clickhouse,
-  dataDirectory,
-}: StoreOptions): Promise<readonly Damage[]> {
-  if (clickhouse !== undefined) return [];
-  const directory = resolve(dataDirectory);
-  (await import('./duckdb/convert/marker.ts')).refuseLostManifest(directory);
-  const { setAside, damages } = await (await importPartFile()).inspectParts({
-    dataDirectory: directory,
-    onlySizes: true,
-  });
-  return [...setAside, ...damages];
-}
-
 /** The parts that the manifest of a data directory or a copy names. Throws an OperatorError if the manifest cannot be used. */
 export async function listParts(dataDirectory: string): Promise<readonly NamedPart[]> {
-  return (await importPartFile()).listParts(dataDirectory);
-}
-
-function importPartFile() {
-  return import('./duckdb/part-file.ts');
+  return (await import('./duckdb/part-file.ts')).listParts(dataDirectory);
 }
 
 async function openInLockedDirectory(options: StoreOptions, callbacks: StoreCallbacks): Promise<Store> {

@@ -1,13 +1,13 @@
 // Schedules queries for both stores: a fixed number runs at once, the others wait in a queue, and one deadline covers waiting
-// and running. Foreground queries run before background ones. A group of queries gets at most three quarters of the slots and of
-// the queue, so that slow queries of one endpoint leave room for others. A query is cancelled through the signal that it gets.
-import { DendroError, queuedTooLong } from '../domain/errors.ts';
+// and running. Callers take turns, so that many queries of one caller do not delay those of another. Foreground queries run before
+// background ones. A query is cancelled through the signal that it gets.
+import { DendroError, QueuedTooLongError, timedOut } from '../domain/errors.ts';
 import type { QueryOptions } from './store.ts';
 
 export interface QueryLimits {
   /** Queries that run at once. */
   readonly queryConcurrency: number;
-  /** Foreground queries that can wait; further ones are rejected. Background queries have no limit. */
+  /** Foreground queries of one caller that can wait; further ones are rejected. Background queries have no limit. */
   readonly queryQueueLength: number;
   /** Covers waiting and running. */
   readonly queryTimeoutSeconds: number;
@@ -26,19 +26,21 @@ export interface RunningQuery {
   readonly secondsLeft: number;
 }
 
-interface Waiter {
+interface QueuedQuery {
   readonly options: QueryOptions;
   readonly start: () => void;
 }
 
+/** For queries of commands and of the server itself. */
+const NO_TOKEN: ReadonlySet<string> = new Set(['']);
+
 export class QueryQueue {
   readonly #limits: QueryLimits;
-  readonly #waiters: Waiter[] = [];
+  /** In the order of turns: callers whose last query ended earlier first, then in the order of arrival. */
+  #waiting: QueuedQuery[] = [];
+  readonly #running = new Set<QueuedQuery>();
   /** One for each query that waits or runs. */
   readonly #controllers = new Set<AbortController>();
-  #busy = 0;
-  /** Slots in use, for groups that use any. */
-  readonly #busyInGroup = new Map<string, number>();
   #isClosed = false;
   #onIdle = () => {};
 
@@ -54,22 +56,26 @@ export class QueryQueue {
     options.signal?.throwIfAborted();
     if (this.#isClosed) throw storeClosed();
     const requestedAt = performance.now();
-    const timeoutMs = this.#limits.queryTimeoutSeconds * 1000;
+    const { queryTimeoutSeconds } = this.#limits;
+    const leftMs = (options.endsAt ?? Number.POSITIVE_INFINITY) - requestedAt;
+    const timeoutMs = Math.min(queryTimeoutSeconds * 1000, leftMs);
+    if (timeoutMs <= 0) throw timedOut(queryTimeoutSeconds);
     let startedAt: number | undefined;
+    let running: QueuedQuery | undefined;
     const controller = new AbortController();
     const { signal } = controller;
     const abortWithCaller = () => controller.abort(options.signal?.reason);
-    const abortAtDeadline = () =>
-      controller.abort(
-        startedAt === undefined ? queuedTooLong() : timedOut(this.#limits.queryTimeoutSeconds),
-      );
+    const abortAtDeadline = () => {
+      const queuedMs = (startedAt ?? performance.now()) - requestedAt;
+      const isQueuedTooLong = queuedMs > 0.9 * timeoutMs;
+      controller.abort(isQueuedTooLong ? new QueuedTooLongError() : timedOut(queryTimeoutSeconds));
+    };
     this.#controllers.add(controller);
     options.signal?.addEventListener('abort', abortWithCaller);
     const deadline = setTimeout(abortAtDeadline, timeoutMs).unref();
     try {
-      await this.#acquireSlot(options, signal);
+      running = await this.#acquireSlot(options, signal);
       startedAt = performance.now();
-      options.onStart?.();
       const queuedMs = startedAt - requestedAt;
       const secondsLeft = Math.max(1, Math.ceil((timeoutMs - queuedMs) / 1000));
       const result = await work({ signal, secondsLeft });
@@ -81,120 +87,118 @@ export class QueryQueue {
       clearTimeout(deadline);
       options.signal?.removeEventListener('abort', abortWithCaller);
       this.#controllers.delete(controller);
-      if (startedAt !== undefined) this.#releaseSlot(options);
+      if (running !== undefined) this.#releaseSlot(running);
     }
   }
 
   get waiting(): number {
-    return this.#waiters.length;
+    return this.#waiting.length;
   }
 
   get running(): number {
-    return this.#busy;
+    return this.#running.size;
   }
 
   /** Cancels every query. Resolves when no slot is in use. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const controller of this.#controllers) controller.abort(storeClosed());
-    if (this.#busy > 0)
+    if (this.#running.size > 0)
       await new Promise<void>(resolve => {
         this.#onIdle = resolve;
       });
   }
 
-  #acquireSlot(options: QueryOptions, signal: AbortSignal): Promise<void> {
-    if (!isBackground(options)) this.#rejectIfFull(options);
+  #acquireSlot(options: QueryOptions, signal: AbortSignal): Promise<QueuedQuery> {
+    this.#rejectIfFull(callersOf(options));
     return new Promise((resolve, reject) => {
       const leave = () => {
-        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        this.#waiting.splice(this.#waiting.indexOf(query), 1);
         reject(signal.reason);
       };
-      const waiter: Waiter = {
+      const query: QueuedQuery = {
         options,
         start() {
           signal.removeEventListener('abort', leave);
-          resolve();
+          resolve(query);
         },
       };
       signal.addEventListener('abort', leave);
-      this.#waiters.push(waiter);
-      if (options.priority?.background) options.priority.onForeground = () => this.#dispatch();
+      this.#waiting.push(query);
+      if (options.callers !== undefined) options.callers.onJoin = () => this.#dispatch();
       this.#dispatch();
     });
   }
 
-  #rejectIfFull({ group }: QueryOptions): void {
+  #rejectIfFull(callers: ReadonlySet<string>): void {
     const { queryConcurrency, queryQueueLength } = this.#limits;
-    const waiting = this.#waiters.filter(waiter => !isBackground(waiter.options));
-    // A new query enters `#waiters` even if a slot is free, so free slots count too.
-    const isFull = waiting.length >= queryConcurrency - this.#busy + queryQueueLength;
-    if (isFull) throw new DendroError('unavailable', 'too many queries are waiting; retry in a moment');
-    if (group === undefined) return;
-    const waitingInGroup = waiting.filter(waiter => waiter.options.group === group).length;
-    const freeInGroup = shareOf(queryConcurrency) - (this.#busyInGroup.get(group) ?? 0);
-    if (waitingInGroup >= freeInGroup + shareOf(queryQueueLength))
-      throw new DendroError(
-        'unavailable',
-        'too many queries of this endpoint are waiting; retry in a moment',
-      );
+    // A new query enters `#waiting` even if a slot is free, so free slots count too.
+    const limit = queryConcurrency - this.#running.size + queryQueueLength;
+    const waiting = countByCaller(this.#waiting);
+    if (callers.size > 0 && leastOf(waiting, callers) >= limit)
+      throw new DendroError('unavailable', 'too many queries of this token are waiting; retry in a moment');
   }
 
-  #releaseSlot({ group }: QueryOptions): void {
-    this.#occupy(group, -1);
-    if (this.#isClosed && this.#busy === 0) this.#onIdle();
+  #releaseSlot(query: QueuedQuery): void {
+    this.#running.delete(query);
+    if (this.#isClosed && this.#running.size === 0) this.#onIdle();
+    // The callers have had their turn: what only they wait for moves to the end.
+    const hadTurn = countByCaller([query]);
+    const isLast = ({ options }: QueuedQuery) => leastOf(hadTurn, callersOf(options)) > 0;
+    const last = this.#waiting.filter(isLast);
+    this.#waiting = this.#waiting.filter(other => !isLast(other)).concat(last);
     this.#dispatch();
   }
 
-  /**
-   * Starts waiting queries, foreground queries first, in the order of arrival. Skips a query whose group has used up its share of
-   * the slots. A background query leaves one slot free, unless there is only one slot.
-   */
   #dispatch(): void {
-    const { queryConcurrency } = this.#limits;
-    while (this.#busy < queryConcurrency) {
-      const mayRunBackground = queryConcurrency - this.#busy > 1 || queryConcurrency === 1;
-      const startable = this.#waiters.filter(waiter => this.#hasShareLeft(waiter.options));
-      const next =
-        startable.find(waiter => !isBackground(waiter.options)) ??
-        (mayRunBackground ? startable[0] : undefined);
+    while (this.#running.size < this.#limits.queryConcurrency) {
+      const next = this.#findNext();
       if (next === undefined) return;
-      this.#waiters.splice(this.#waiters.indexOf(next), 1);
-      this.#occupy(next.options.group, 1);
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#running.add(next);
       next.start();
     }
   }
 
-  #hasShareLeft({ group }: QueryOptions): boolean {
-    const busy = group === undefined ? 0 : (this.#busyInGroup.get(group) ?? 0);
-    return busy < shareOf(this.#limits.queryConcurrency);
-  }
-
-  #occupy(group: string | undefined, change: 1 | -1): void {
-    this.#busy += change;
-    if (group === undefined) return;
-    const busy = (this.#busyInGroup.get(group) ?? 0) + change;
-    if (busy > 0) this.#busyInGroup.set(group, busy);
-    else this.#busyInGroup.delete(group);
+  /**
+   * The first foreground query of the callers with the fewest running queries. Without one, a background query, which leaves one
+   * slot free, unless there is only one slot.
+   */
+  #findNext(): QueuedQuery | undefined {
+    const { queryConcurrency } = this.#limits;
+    const isExpensiveRunning = [...this.#running].some(({ options }) => options.isExpensive);
+    const startable = this.#waiting.filter(({ options }) => !(options.isExpensive && isExpensiveRunning));
+    const running = countByCaller(this.#running);
+    let next: QueuedQuery | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const query of startable) {
+      const count = leastOf(running, callersOf(query.options)); // of a background query: infinity
+      if (count < fewest) [next, fewest] = [query, count];
+    }
+    const mayRunBackground = queryConcurrency - this.#running.size > 1 || queryConcurrency === 1;
+    return next ?? (mayRunBackground ? startable[0] : undefined);
   }
 }
 
-/** What one group can use of a limit: three quarters, but at least 1 if the limit is not 0. */
-function shareOf(limit: number): number {
-  return Math.max(Math.min(1, limit), Math.floor((limit * 3) / 4));
+/** Empty for a background query. */
+function callersOf({ callers }: QueryOptions): ReadonlySet<string> {
+  return callers?.ids ?? NO_TOKEN;
 }
 
-function isBackground({ priority }: QueryOptions): boolean {
-  return priority?.background === true;
+function countByCaller(queries: Iterable<QueuedQuery>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { options } of queries)
+    for (const id of callersOf(options)) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}
+
+/** The smallest count of the callers; infinity if there is no caller. */
+function leastOf(counts: ReadonlyMap<string, number>, callers: ReadonlySet<string>): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const id of callers) least = Math.min(least, counts.get(id) ?? 0);
+  return least;
 }
 
 export function storeClosed(): DendroError {
   return new DendroError('unavailable', 'the store is closed');
-}
-
-export function timedOut(seconds: number): DendroError {
-  return new DendroError(
-    'query_timeout',
-    `the query exceeded its limit of ${seconds} s and was cancelled; ask for a shorter time range`,
-  );
 }

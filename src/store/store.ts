@@ -1,4 +1,5 @@
 // The contract that every store implements. A store knows records and SQL; it knows no endpoint, cache or HTTP.
+import type { ErasedRecords } from '../domain/erased.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
@@ -67,17 +68,14 @@ export interface QueryOptions {
   /** When it aborts, the store cancels the query and throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Background queries run after all others. While the query is queued, `background` can become false. The caller then calls
-   * `onForeground`, which the store sets.
+   * Who waits for the query, such as the hashes of tokens: callers take turns. Others can join while the query waits; they then
+   * call `onJoin`, which the store sets. If it is empty, this is a background query, which runs after all others.
    */
-  readonly priority?: { readonly background: boolean; onForeground?: (() => void) | undefined } | undefined;
-  /** Called when the query leaves the queue. */
-  readonly onStart?: (() => void) | undefined;
-  /**
-   * Queries of one group, such as those of one endpoint, use at most three quarters of the slots and of the queue (rounded down,
-   * but at least one, unless the queue has length 0).
-   */
-  readonly group?: string | undefined;
+  readonly callers?: { readonly ids: ReadonlySet<string>; onJoin?: (() => void) | undefined } | undefined;
+  /** Expensive queries run one at a time. */
+  readonly isExpensive?: boolean | undefined;
+  /** When its request has to end, as from performance.now(). The limit of the store for each query holds too. */
+  readonly endsAt?: number | undefined;
   /**
    * For the store's query log: the endpoint name, then the request id (if there is a request) or `warming`. For queries of no
    * endpoint: `metrics` or `migrate`. Contains no parameter value and no token.
@@ -116,6 +114,8 @@ export interface LoadContent {
   readonly nowMicros: bigint;
   /** Load the content although it was loaded before. */
   readonly again: boolean;
+  /** The batches have only the records of the content that were erased since this load of it. */
+  readonly restores?: EarlierLoad | undefined;
 }
 
 /** A load that the store remembers. */
@@ -123,6 +123,8 @@ export interface EarlierLoad {
   readonly digest: string;
   readonly records: number;
   readonly loadedAtMicros: bigint;
+  /** What was erased since. */
+  readonly erased: readonly ErasedRecords[];
 }
 
 /** The records that an erasure removes. */

@@ -1,6 +1,6 @@
 // Checks a data directory before it is used: this user can write to it, its files belong to this user, and its format
 // is not newer than the one that this version of Dendro can read.
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { isDiskFull } from './disk-full.ts';
@@ -32,10 +32,15 @@ function requireUsable(dataDirectory: string, createOrCheck: (directory: string)
     throw cannotWrite(dataDirectory, error as NodeJS.ErrnoException);
   }
   // Root could write to it, but would leave files that the owner cannot read.
-  if (ownUid !== undefined && storeUid !== undefined && ownUid !== storeUid)
+  if (ownUid !== undefined && storeUid !== undefined && ownUid !== storeUid) {
+    const isOwnDirectory = storeUid === 0 && findOwner(directory) === ownUid; // root has used a directory of this user
+    const fix = isOwnDirectory
+      ? `while no server uses it, run as root: chown -R ${ownUid} ${dataDirectory}`
+      : `run it as the owner: sudo -u '#${storeUid}' dendro …`;
     throw new OperatorError(
-      `the data directory ${dataDirectory} belongs to ${describeUser(storeUid)}, but this process runs as ${describeUser(ownUid)}; run it as the owner, or change the owner: chown -R ${ownUid} ${dataDirectory}`,
+      `the ${isOwnDirectory ? 'files in the ' : ''}data directory ${dataDirectory} belong${isOwnDirectory ? '' : 's'} to ${describeUser(storeUid)}, but this process runs as ${describeUser(ownUid)}; ${fix}`,
     );
+  }
 }
 
 /**
@@ -67,18 +72,25 @@ function cannotWrite(dataDirectory: string, error: NodeJS.ErrnoException): Opera
   const [reason] = error.message.split(', ', 1);
   const uid = process.getuid?.() ?? 0;
   const owner = findOwner(dataDirectory);
-  const fix =
-    owner === undefined ? `install -d -o ${uid} ${dataDirectory}` : `chown -R ${uid} ${dataDirectory}`;
   const isDenied = isAccessDenied(error);
+  const verb = owner === undefined ? 'create' : 'write to';
+  const belongs = owner === undefined || !isDenied ? '' : `, which belongs to ${describeUser(owner)}`;
+  // A directory with files may be in use by its owner, so its owner must not change.
+  const fix = isEmpty(dataDirectory)
+    ? `as root, run: ${owner === undefined ? 'install -d -o' : 'chown'} ${uid} ${dataDirectory}; or `
+    : `run this as its owner: sudo -u '#${owner}' dendro …; or `;
   return new OperatorError(
-    [
-      `${describeUser(uid)} cannot write to the data directory ${dataDirectory}`,
-      owner === undefined || !isDenied ? '' : `, which belongs to ${describeUser(owner)}`,
-      `: ${reason}; `,
-      isDenied ? `as root, run: ${fix}; or choose` : 'choose',
-      ' another directory with --data',
-    ].join(''),
+    `${describeUser(uid)} cannot ${verb} the data directory ${dataDirectory}${belongs}: ${reason}; ${isDenied ? fix : ''}choose another directory with --data`,
   );
+}
+
+/** True if it does not exist; false if this user cannot read it. */
+function isEmpty(directory: string): boolean {
+  try {
+    return !existsSync(directory) || readdirSync(directory).length === 0;
+  } catch {
+    return false;
+  }
 }
 
 /** The format of the data directory. A release that writes files which earlier releases cannot read increases it. */

@@ -1,8 +1,8 @@
 // File permissions: checks them, and describes a denied access with the current user and the owner of the file, so that the
 // operator knows what to change.
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { isQuotaExceeded, QUOTA_EXCEEDED } from './disk-full.ts';
+import { existsSync, mkdtempSync, readFileSync, rmdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isDiskFull, isQuotaExceeded, QUOTA_EXCEEDED } from './disk-full.ts';
 
 /**
  * Describes an error of a file operation in one line, without the name of the system call. If access is denied, it adds the
@@ -25,12 +25,16 @@ export function isAccessDenied({ code }: NodeJS.ErrnoException): boolean {
 
 /**
  * Throws the error of the system if this user cannot create files in a directory. If the directory does not exist, checks that it
- * can be created. Changes nothing.
+ * can be created. Leaves nothing behind. Tries it, because root may write to /proc by its mode, but cannot. A full disk is no error.
  */
 export function checkWritable(directory: string): void {
   const parent = dirname(directory);
-  if (!existsSync(directory) && parent !== directory) checkWritable(parent);
-  else accessSync(`${directory}/.`, constants.W_OK | constants.X_OK); // with `/.`, a file is an error too
+  try {
+    if (!existsSync(directory) && parent !== directory) checkWritable(parent);
+    else rmdirSync(mkdtempSync(join(directory, 'write-test.')));
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+  }
 }
 
 /** Undefined if it does not exist or this user cannot see it. */

@@ -28,7 +28,7 @@ export async function lockDirectory(dataDirectory: string): Promise<Lock> {
 
 /** The PID of the running process that holds the directory; undefined if none does. */
 export function findLockOwner(dataDirectory: string): number | undefined {
-  return findOwner(readText(pidFileIn(dataDirectory)));
+  return findOwner(readText(pidFileIn(dataDirectory)) ?? '');
 }
 
 function pidFileIn(dataDirectory: string): string {
@@ -61,13 +61,16 @@ function acquire(file: string): Lock | number {
     if (heldFiles.has(file)) return process.pid;
     const found = create(file, own);
     if (found === undefined) break;
-    const owner = findOwner(found);
+    const owner = found === own ? undefined : findOwner(found); // own: left by a failed removal
     if (owner !== undefined) return owner;
     // Several processes may find the same stale lock. One at a time may remove it, so that none removes the new lock of another.
     const removal = acquire(`${file}.stale`);
     if (typeof removal === 'number') return removal;
-    if (readText(file) === found) rmSync(file, { force: true });
-    removal.release();
+    try {
+      if (readText(file) === found) rmSync(file, { force: true });
+    } finally {
+      removal.release();
+    }
   }
   heldFiles.add(file);
   return {
@@ -90,14 +93,22 @@ function create(file: string, content: string): string | undefined {
     }
     return undefined;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return readText(file);
+    // If the file was removed meanwhile, tries again.
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return readText(file) ?? create(file, content);
     // On a full disk the server can still serve queries, which is worth more than the lock in this rare case.
     if (isDiskFull(error)) return readText(file) || undefined;
     const reason = describeFileError(dirname(file), error as NodeJS.ErrnoException);
     throw new OperatorError(`cannot create the lock file ${file}: ${reason}`, { cause: error });
   } finally {
-    rmSync(temporary, { force: true });
+    removeIfPossible(temporary);
   }
+}
+
+/** The lock holds or not, whether or not its temporary file can be removed. */
+function removeIfPossible(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {}
 }
 
 /** The PID in the content of a lock file, if that process still runs. */
@@ -112,8 +123,8 @@ function findOwner(content: string): number | undefined {
 
 /** The boot id and the process's start time within that boot; empty if the system has no /proc, or no such process runs. */
 function readStart(pid: number): string {
-  const bootId = readText('/proc/sys/kernel/random/boot_id').trim();
-  const stat = readText(`/proc/${pid}/stat`);
+  const bootId = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+  const stat = readText(`/proc/${pid}/stat`) ?? '';
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the process name before it may contain any character
   const startTime = fields[19]; // field 22 of /proc/PID/stat; `fields` begins with field 3
   if (bootId === '' || startTime === undefined) return '';
@@ -130,11 +141,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Empty if the file cannot be read. */
-function readText(file: string): string {
+/** Undefined if there is no such file, which differs from an empty lock file: that one must be removed. Empty if it cannot be read. */
+function readText(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
-  } catch {
-    return '';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : '';
   }
 }

@@ -2,14 +2,14 @@
 // twice a second, so that creating or revoking a token takes effect within 1 s. If the file cannot be read, the last valid set
 // stays active and the error is logged.
 import { randomInt, timingSafeEqual } from 'node:crypto';
-import { statSync } from 'node:fs';
 import type { Observe } from '../observe/event.ts';
+import { MISSING, readFileVersion } from '../system/file-version.ts';
 import { every, type Timer } from '../system/timer.ts';
 import { hashSecret, type Token } from './token.ts';
 import { readTokenFile } from './token-file.ts';
 
 export interface TokenSet {
-  readonly size: number;
+  readonly list: readonly Token[];
   /** The token with this secret, expired or not; undefined if there is none. */
   find(secret: string): Token | undefined;
 }
@@ -26,7 +26,7 @@ export function createTokenSet(tokens: readonly Token[]): TokenSet {
   const found = new Map<number, { readonly secret: string; readonly token: Token }>();
   const seed = randomInt(2 ** 32);
   return {
-    size: tokens.length,
+    list: tokens,
     find(secret) {
       const checksum = computeChecksum(secret, seed);
       const known = found.get(checksum);
@@ -94,7 +94,7 @@ export function watchTokens(
       tokens = readTokens();
       loadedVersion = version;
       failedVersion = '';
-      observe({ type: 'tokens_read', count: tokens.size });
+      observe({ type: 'tokens_read', count: tokens.list.length });
     } catch (error) {
       // Every check retries, because the cause may be elsewhere, such as too many open files. The error is reported once.
       if (version !== failedVersion) observe({ type: 'tokens_unreadable', error });
@@ -105,22 +105,9 @@ export function watchTokens(
 
   return {
     find: secret => tokens.find(secret),
-    get size() {
-      return tokens.size;
+    get list() {
+      return tokens.list;
     },
     close: () => void job.stop(),
   };
-}
-
-const MISSING = 'missing';
-
-/** Returns a text that differs after every change. `dendro token` replaces the file, so at least the inode differs. */
-function readFileVersion(file: string): string {
-  try {
-    const { ino, size, mtimeMs, mode } = statSync(file);
-    return `${ino} ${size} ${mtimeMs} ${mode}`;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOENT' ? MISSING : `unreadable: ${code}`;
-  }
 }

@@ -1,16 +1,13 @@
 // Throttles the responses to wrong secrets by client address: after the first few, an address gets 5 per second in total, however
 // many connections it uses. Only these responses are throttled, so a valid token never waits because of other clients.
+import {
+  FAILURE_INTERVAL_MS,
+  FREE_FAILURES,
+  MAX_ADDRESSES,
+  MAX_WAITING,
+  MAX_WAITING_PER_ADDRESS,
+} from '../domain/limits.ts';
 import type { Timer } from '../system/timer.ts';
-
-/** Failures without a delay, for typing errors and dashboards with an old token. */
-const FREE_FAILURES = 10;
-/** The time between two responses to an address. A failure adds it to a leaky bucket, which drains as time passes. */
-const INTERVAL_MS = 200;
-/** Responses that may wait at a time: for one address, and for all. A waiting response holds a connection and its memory. */
-const MAX_WAITING_PER_ADDRESS = 50;
-const MAX_WAITING = 1_000;
-/** Beyond this number, the address whose last failure is the oldest is forgotten. */
-const MAX_ADDRESSES = 10_000;
 
 export class AuthThrottle {
   readonly #timer: Timer;
@@ -29,9 +26,9 @@ export class AuthThrottle {
   countFailure(address: string): number | undefined {
     const now = this.#timer.now();
     const key = keyOf(address);
-    const drainedAt = Math.max(now, this.#drainedAt.get(key) ?? now) + INTERVAL_MS;
-    const delayMs = Math.max(0, drainedAt - now - FREE_FAILURES * INTERVAL_MS);
-    if (delayMs > MAX_WAITING_PER_ADDRESS * INTERVAL_MS) return undefined;
+    const drainedAt = Math.max(now, this.#drainedAt.get(key) ?? now) + FAILURE_INTERVAL_MS;
+    const delayMs = Math.max(0, drainedAt - now - FREE_FAILURES * FAILURE_INTERVAL_MS);
+    if (delayMs > MAX_WAITING_PER_ADDRESS * FAILURE_INTERVAL_MS) return undefined;
     if (delayMs > 0 && this.#waiting >= MAX_WAITING) return undefined;
     this.#drainedAt.delete(key); // so that it moves to the end
     this.#drainedAt.set(key, drainedAt);

@@ -33,7 +33,9 @@ describe('dendro check', () => {
 
   test('lists the endpoints and exits with 0 if there is no problem', async () => {
     custom = writeEndpointFolders({ sleep: SLEEP, fault: FAULT });
-    const { code, stdout, stderr } = await runDendro(['check', '--endpoints', custom.folder]);
+    const { code, stdout, stderr } = await runDendro([
+      ...['check', '--packs', 'none', '--endpoints', custom.folder],
+    ]);
     expect(code).toBe(0);
     expect(stderr).toBe('');
     expect(stdout.split('\n')).toEqual([
@@ -42,9 +44,25 @@ describe('dendro check', () => {
       expect.stringMatching(/^usage\.api-counts +0fbeca51-caaa-4f7d-83f0-8110aa708839$/),
       expect.stringMatching(/^test\.fault +/),
       expect.stringMatching(/^test\.sleep +/),
+      './data does not exist; serve will create it',
+      expect.stringMatching(
+        /fault.endpoint\.yaml: the name of the folder differs from the endpoint's, test\.fault$/,
+      ),
+      expect.stringMatching(
+        /sleep.endpoint\.yaml: the name of the folder differs from the endpoint's, test\.sleep$/,
+      ),
       expect.stringContaining('5 endpoints'),
       '',
     ]);
+  });
+
+  test('refuses the folder of one endpoint as --endpoints', async () => {
+    custom = writeEndpointFolders({ fault: FAULT });
+    const outcome = await runDendro(['check', '--endpoints', join(custom.folder, 'fault')]);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain(
+      'this is the folder of one endpoint; name the directory that contains',
+    );
   });
 
   test.each(BROKEN)(

@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createTempDirectory, onlyLine, PROCESS_API_KEY, runDendro } from '../support/process.ts';
@@ -17,6 +25,34 @@ afterEach(() => directory.remove());
 const serve = (...args: string[]) =>
   runDendro(['serve', '--data', directory.path, '--port', '0', '--internal-port', '0', ...args], { env });
 
+test('one that does not exist: erase and backup do not create it, and query says so', async () => {
+  const missing = join(directory.path, 'missing');
+  for (const args of [
+    ['erase', '--project', 'a', '--yes'],
+    ['backup', join(directory.path, 'copy')],
+  ]) {
+    const outcome = await runDendro([...args, '--data', missing]);
+    expect([outcome.code, onlyLine(outcome)]).toEqual([
+      1,
+      `dendro: there is no data directory ${missing}; name it with --data, or a server with --url`,
+    ]);
+  }
+  expect(readdirSync(directory.path)).toEqual([]);
+  expect(await runDendro(['query', 'logs.all', '--project', 'a', '--data', missing])).toEqual({
+    ...{ code: 0, stdout: 'no rows\n' },
+    stderr: `dendro: ${missing} does not exist; it is created, and has no records\n`,
+  });
+});
+
+test.runIf(existsSync('/proc'))(
+  'check refuses a directory that serve cannot create, also as root',
+  async () => {
+    const outcome = await runDendro(['check', '--data', '/proc/dendro']);
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain('cannot create the data directory /proc/dendro: ');
+  },
+);
+
 describe('a data directory that this user cannot use', () => {
   test.runIf(isRoot)('belongs to another user: one line with both users and the fix, exit 1', async () => {
     expect((await runDendro(['query', 'logs.all', '--project', 'a', '--data', directory.path])).code).toBe(0);
@@ -27,7 +63,7 @@ describe('a data directory that this user cannot use', () => {
     expect(outcome.code).toBe(1);
     expect(onlyLine(outcome)).toMatch(
       new RegExp(
-        `^dendro: the data directory ${directory.path} belongs to user \\S+ \\(uid 65534\\), but this process runs as user root \\(uid 0\\); run it as the owner, or change the owner: chown -R 0 ${directory.path}$`,
+        `^dendro: the data directory ${directory.path} belongs to user \\S+ \\(uid 65534\\), but this process runs as user root \\(uid 0\\); run it as the owner: sudo -u '#65534' dendro …$`,
       ),
     );
     expect(readdirSync(directory.path)).toEqual(before);
@@ -53,7 +89,7 @@ describe('a data directory that this user cannot use', () => {
     test('is not writable: the message has the path, the user, the owner and the fix', () => {
       expect(prepare(directory.path)).toMatch(
         new RegExp(
-          `^user \\S+ \\(uid 65534\\) cannot write to the data directory ${directory.path}, which belongs to user root \\(uid 0\\): EACCES: permission denied; as root, run: chown -R 65534 ${directory.path}; or choose another directory with --data$`,
+          `^user \\S+ \\(uid 65534\\) cannot write to the data directory ${directory.path}, which belongs to user root \\(uid 0\\): EACCES: permission denied; as root, run: chown 65534 ${directory.path}; or choose another directory with --data$`,
         ),
       );
     });
@@ -70,6 +106,16 @@ describe('a data directory that this user cannot use', () => {
       chmodSync(directory.path, 0o777);
       expect(prepare(directory.path)).toContain(
         'belongs to user root (uid 0), but this process runs as user',
+      );
+    });
+
+    test('belongs to this user, but its files to another: the message names both and the fix', () => {
+      mkdirSync(join(directory.path, 'spool'));
+      chownSync(directory.path, NOBODY, NOBODY);
+      expect(prepare(directory.path)).toMatch(
+        new RegExp(
+          `^the files in the data directory ${directory.path} belong to user root \\(uid 0\\), but this process runs as user \\S+ \\(uid 65534\\); while no server uses it, run as root: chown -R 65534 ${directory.path}$`,
+        ),
       );
     });
 

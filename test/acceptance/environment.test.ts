@@ -28,6 +28,22 @@ describe('environment variables', () => {
     expect((await run(['check'], { DENDRO_RETENTION_DAYS: '', DENDRO_STORE: '' })).code).toBe(0);
   });
 
+  test('an empty key counts as not set, except for a server', async () => {
+    const empty = { DENDRO_API_KEY: '', DENDRO_QUERY_KEY: '' };
+    const query = ['query', 'usage.api-counts', '--data', 'without-key', '--project', 'a', ...INTERVAL];
+    expect(await run(query, empty)).toMatchObject({ code: 0, stdout: 'no rows\n' });
+    const toServer = await run(['query', 'usage.api-counts', '--url', 'http://127.0.0.1:1'], empty);
+    expect(toServer).toMatchObject({ code: 2, stderr: expect.stringContaining('--url needs a token') });
+  });
+
+  test('a server warns of unknown variables', async () => {
+    const env = { DENDRO_API_KEY: PROCESS_API_KEY, DENDRO_RETENTION: '30', DENDRO_LOG_FORMAT: 'text' };
+    const server = await startServerHere(['--data', 'warned'], { env });
+    expect((await server.stop()).stderr).toContain(
+      'unknown_variables: unknown environment variables, which have no effect: DENDRO_RETENTION\n',
+    );
+  });
+
   test('a server can be configured by variables only', async () => {
     const custom = writeEndpointFolders({ sleep: SLEEP });
     const [port, internalPort] = [await findFreePort(), await findFreePort()];

@@ -145,10 +145,4 @@ describe('dendro erase', () => {
       }
     },
   );
-
-  test('a data directory that does not exist is reported and not created', async () => {
-    const directory = join(folder.path, 'none');
-    const outcome = await runDendro(['erase', '--project', 'a', '--yes', '--data', directory]);
-    expect([outcome.code, onlyLine(outcome)]).toEqual([1, `dendro: there is no data directory ${directory}`]);
-  });
 });

@@ -51,6 +51,19 @@ describe('tokens of a new data directory', () => {
     ]);
   });
 
+  test('on a terminal, the first startup prints the token and a link that opens the console signed in', async () => {
+    server = await startServerHere(['--data', directory.path, '--host', '0.0.0.0'], { isTTY: true });
+    const link = /^open the console, signed in: (http:.+)\/#token=(dnd_.+)$/m;
+    while (!link.test(server.stdout())) await sleep(10);
+    const [, url, secret = ''] = link.exec(server.stdout()) ?? [];
+    expect(url).toBe(server.url.replace('0.0.0.0', '127.0.0.1'));
+    expect(server.stdout()).toContain(`first token, shown once: ${secret}\n`);
+    expect(await statusWith(secret)).toBe(200);
+    await server.stop();
+    server = await startServerHere(['--data', directory.path], { isTTY: true });
+    expect(server.stdout()).not.toContain('token');
+  });
+
   test('the second startup creates no token, and the first token stays valid', async () => {
     server = await startServerHere(['--data', directory.path]);
     const secret = readFileSync(await firstTokenFile(), 'utf8').trimEnd();

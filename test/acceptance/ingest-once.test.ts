@@ -63,6 +63,35 @@ describe('dendro ingest into a data directory', () => {
     expect(await queryMessages()).toEqual(['one', 'one', 'one', 'three', 'two', 'two', 'two']);
   });
 
+  test('content is loaded again after an erasure, but only the erased records', async () => {
+    const content = `${LINES}{"project":"beta","message":"three"}\n`;
+    const file = write('a.ndjson', content);
+    const compressed = write('a.ndjson.gz', gzipSync(content));
+    const erase = (project: string) => runDendro(['erase', '--project', project, '--yes', '--data', 'data']);
+    await ingest([file]);
+    expect((await erase('alpha')).stdout).toContain('2 stored');
+    expect((await ingest([compressed])).stdout).toBe('a.ndjson.gz: 2 accepted, 0 rejected\n');
+    expect((await ingest([file])).stdout).toContain('a.ndjson: already loaded');
+    expect(await queryMessages()).toEqual(['one', 'two']);
+    expect((await erase('beta')).stdout).toContain('1 stored');
+    expect((await ingest(['-'], content)).stdout).toMatch(
+      /^standard input: already loaded .*, 3 records, some of which may have been erased since; load it from a file to load these again\n$/,
+    );
+    expect((await ingest([file])).stdout).toBe('a.ndjson: 1 accepted, 0 rejected\n');
+    expect((await ingest([file])).stdout).toContain('a.ndjson: already loaded');
+    expect(await queryMessages()).toEqual(['one', 'two']);
+    expect((await erase('beta')).stdout).toContain('1 stored');
+  });
+
+  test('content without timestamps is loaded again after an erasure up to a time', async () => {
+    const file = write('a.ndjson', LINES);
+    await ingest([file]);
+    const erase = ['erase', '--project', 'alpha', '--before', new Date(Date.now() + 1).toISOString()];
+    expect((await runDendro([...erase, '--yes', '--data', 'data'])).stdout).toContain('2 stored');
+    expect((await ingest([file])).stdout).toBe('a.ndjson: 2 accepted, 0 rejected\n');
+    expect(await queryMessages()).toEqual(['one', 'two']);
+  });
+
   test('content is loaded completely and once after a killed load', async () => {
     const args = [BIN, 'ingest', '--data', 'data', '--source', 'edge', '-'];
     const killed = spawn(process.execPath, args, { cwd: directory.path });

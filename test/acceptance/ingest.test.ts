@@ -59,6 +59,13 @@ describe('dendro ingest', () => {
   };
   const idsOf = (count: number) => Array.from({ length: count }, (_, i) => `edge-${i}`);
 
+  test('without --data, it says which directory it uses', async () => {
+    const file = write('edge.ndjson', `${JSON.stringify({ project: 'alpha', message: 'm' })}\n`);
+    const { code, stderr } = await runDendro(['ingest', '--source', 'edge', file]);
+    expect([code, stderr]).toEqual([0, `data directory: ${join(process.cwd(), 'data')}\n`]);
+    expect((await ingest(['--again', file])).stderr).toBe('');
+  });
+
   test('loaded records are served over HTTP', async () => {
     const edge = write('edge.ndjson', toNdjson(edgeLines(5)));
     expect(await ingest([edge])).toEqual({

@@ -93,6 +93,11 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     ]);
   });
 
+  test('runs an endpoint of the explore pack', async () => {
+    const { stdout } = await query('logs.search', '--project', 'alpha', '--param', 'query=plain', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ result: [{ id: 'old', kind: 'edge' }] });
+  });
+
   test('--explain prints how many records remain after each condition, and a summary', async () => {
     const { code, stdout, stderr } = await query(
       'logs.all',

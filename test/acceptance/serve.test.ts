@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -73,6 +75,16 @@ describe('dendro serve', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
+  const BUILT_IN_NAMES = ['functions.invocation-stats', 'logs.all', 'usage.api-counts'];
+  test.each([
+    ['has the endpoints of the explore pack by default', '', expect.arrayContaining(['logs.search'])],
+    ['has exactly the three built-in endpoints with DENDRO_PACKS=none', 'none', BUILT_IN_NAMES],
+  ])('%s', async (_, DENDRO_PACKS, names) => {
+    server = await startServerHere(['--data', directory.path], { env: { ...env, DENDRO_PACKS } });
+    const { rows } = await fetchResponse(`${server.url}/api/endpoints`, { headers });
+    expect(rows.map(({ name }) => name)).toEqual(names);
+  });
+
   test('a damaged store: one line, exit 1', async () => {
     writeFileSync(join(directory.path, 'dendro.duckdb'), 'not a database '.repeat(1000));
     const args = ['serve', '--data', directory.path, '--port', '0', '--internal-port', '0'];
@@ -88,7 +100,7 @@ describe('dendro serve', () => {
     server.signal('SIGHUP');
     await expect
       .poll(() => server?.stderr())
-      .toContain('endpoints reloaded: 3; added, changed or removed: 0');
+      .toMatch(/endpoints reloaded: \d+; added, changed or removed: 0/);
     expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 
@@ -119,6 +131,24 @@ describe('dendro serve', () => {
       expect((await server.ended).code).toBe(0);
       custom.remove();
     });
+  });
+
+  test('SIGTERM stops a server that is still starting, with exit code 0', async () => {
+    const silent = createServer(); // in place of ClickHouse: never responds, so the start waits
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const store = `clickhouse://u:p@127.0.0.1:${(silent.address() as AddressInfo).port}/d`;
+    const ports = ['--port', '0', '--internal-port', '0'];
+    const stopped = await runDendro(['serve', '--data', directory.path, '--store', store, ...ports], {
+      env,
+      signalAfter: async () => {
+        await once(silent, 'connection');
+        return 'SIGTERM';
+      },
+    });
+    silent.close();
+    expect([stopped.code, stopped.stdout]).toEqual([0, '']);
+    expect(stopped.stderr).toMatch(/SIGTERM.*\n.*stopped.*\n$/);
+    server = await startServerHere(['--data', directory.path], { env }); // the directory is not locked
   });
 
   test('incomplete requests on both listeners delay the stop by 10 s in total', {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -30,7 +30,10 @@ describe('dendro token next to a running server', () => {
   const token = (...args: string[]) => runDendro(['token', ...args, '--data', directory.path]);
   const create = async (name: string, ...args: string[]) => {
     const { code, stdout, stderr } = await token('create', '--name', name, ...args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: `stored in ${join(directory.path, 'tokens.json')}\n`,
+    });
     expect(stdout).toMatch(SECRET);
     return stdout.trimEnd();
   };
@@ -167,6 +170,60 @@ columns:`,
     }
   });
 
+  test('no token is created in a directory that does not exist and was not named', async () => {
+    const [cwd, data] = [join(directory.path, 'elsewhere'), join(directory.path, 'data')];
+    mkdirSync(cwd);
+    const create = ['token', 'create', ...valid];
+    const wrong = `dendro: there is no directory ${join(cwd, 'data')}; name the data directory of the server with --data`;
+    expect(await runDendro(create, { cwd })).toEqual({ code: 1, stdout: '', stderr: `${wrong}\n` });
+    const server = await startServerHere(['--data', data]);
+    try {
+      for (const args of [create, ['token', 'list'], ['token', 'revoke', 'n']]) {
+        const { code, stderr } = await runDendro(args, { cwd });
+        expect({ code, stderr }).toEqual({ code: 1, stderr: `${wrong}; a server is running with ${data}\n` });
+      }
+      expect(readdirSync(cwd)).toEqual([]);
+      const named = await runDendro([...create, '--data', 'other'], { cwd });
+      expect(named.stderr).toBe(
+        `stored in ${join(cwd, 'other/tokens.json')}; a server is running with ${data}\n`,
+      );
+      const above = await runDendro([...create, '--data', directory.path]);
+      expect(above.stderr).toBe(
+        `stored in ${join(directory.path, 'tokens.json')}; a server is running with ${data}\n`,
+      );
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test('serve says that no token may query, and how to create one', async () => {
+    const tokensFile = join(directory.path, 'tokens.json');
+    await runDendro(['token', 'create', '--name', 'n', '--scope', 'ingest', '--data', directory.path]);
+    const start = async (...args: string[]) => {
+      const server = await startServerHere(['--data', directory.path, ...args]);
+      await server.stop();
+      return server.stderr();
+    };
+    const command = `dendro token create --tokens ${tokensFile} --name NAME --scope query`;
+    expect(await start()).toContain(`no valid token may query; create one: ${command}`);
+    const args = command.replace('NAME', 'q').split(' ').slice(1);
+    expect((await runDendro(args)).stdout).toMatch(SECRET);
+    expect(await start()).not.toContain('may query');
+    const endpoint = [
+      'token',
+      'create',
+      '--name',
+      'e',
+      '--scope',
+      'query:logs.search',
+      '--data',
+      directory.path,
+    ];
+    expect((await runDendro(['token', 'revoke', 'q', '--data', directory.path])).code).toBe(0);
+    expect((await runDendro(endpoint)).code).toBe(0);
+    expect(await start('--packs', 'none')).toContain('no valid token may query');
+  });
+
   test('--tokens FILE selects another file for the command and the server', async () => {
     const file = join(directory.path, 'elsewhere.json');
     const data = join(directory.path, 'data');
@@ -186,5 +243,7 @@ columns:`,
     expect(listed.stdout).toMatch(/^n +query /m);
     expect((await runDendro(['token', 'revoke', 'n', '--tokens', file])).code).toBe(0);
     expect((await runDendro(['token', 'list', '--tokens', file])).stdout).toBe('no tokens\n');
+    const missing = await runDendro(['token', 'list', '--tokens', `${file}.other`]);
+    expect(missing.stdout).toBe(`no tokens: there is no file ${file}.other\n`);
   });
 });

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -302,6 +303,11 @@ describe('a backup of a server with ClickHouse', () => {
         'tokens.json',
       ]);
       expect(await readBack(copy, 'clickhouse')).toEqual({ edge: { stored: 1, spooled: 1 } });
+      // As a backup without --store takes it.
+      expect(await readBack(copy, 'duckdb')).toEqual({ edge: { stored: 0, spooled: 2 } });
+      const block = join(copy, 'clickhouse/edge.block');
+      truncateSync(block, statSync(block).size - 5);
+      await expect(readBack(copy, 'duckdb')).rejects.toThrow();
     } finally {
       await app.close();
       tokens.remove();

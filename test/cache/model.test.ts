@@ -1,8 +1,9 @@
 // Compares the cache with a simple model of it, for random sequences of requests, failures, disconnects and pauses.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FORCED_REFRESH_INTERVAL_MS, type GetOptions, ResultCache } from '../../src/cache/result-cache.ts';
+import { type GetOptions, ResultCache } from '../../src/cache/result-cache.ts';
 import { Warmer } from '../../src/cache/warmer.ts';
+import { FORCED_REFRESH_INTERVAL_MS } from '../../src/domain/limits.ts';
 import { CountedLoad } from '../support/counted-load.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 
@@ -43,7 +44,7 @@ class Model {
 class Real {
   readonly timer = new ManualTimer();
   readonly store = new CountedLoad(this.timer);
-  readonly cache = new ResultCache<number>(MAX_ENTRIES * VALUE_BYTES + 10_000, () => VALUE_BYTES, this.timer);
+  readonly cache = new ResultCache<number>(MAX_ENTRIES * VALUE_BYTES + 10_000, this.timer, () => VALUE_BYTES);
 
   get(key: string, options: GetOptions = {}) {
     return this.cache.get({ key, lifetime, load: this.store.load }, options);
@@ -161,7 +162,7 @@ describe('the cache compared with a simple model', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async steps => {
         const { timer, store, cache } = new Real();
-        const warmer = new Warmer(cache, timer, 2);
+        const warmer = new Warmer(cache, timer);
         warmer.start();
         const loading = new Map<string, number>();
         const ages: number[] = [];

@@ -13,11 +13,11 @@ describe('the warmer', () => {
   let store: CountedLoad;
   beforeEach(() => {
     timer = new ManualTimer();
-    cache = new ResultCache(64 * 1024 * 1024, () => 100, timer);
+    cache = new ResultCache(64 * 1024 * 1024, timer, () => 100);
     store = new CountedLoad(timer);
   });
-  const startWarmer = (concurrency = 1, onFailure?: (key: string, error: unknown) => void) => {
-    const warmer = new Warmer(cache, timer, concurrency, onFailure);
+  const startWarmer = (onFailure?: (key: string, error: unknown) => void) => {
+    const warmer = new Warmer(cache, timer, onFailure);
     warmer.start();
     return warmer;
   };
@@ -88,7 +88,7 @@ describe('the warmer', () => {
 
   test('a failed refresh is reported with its key and its error, unless the warmer was stopped', async () => {
     const failures: [string, string][] = [];
-    const warmer = startWarmer(1, (key, error) => failures.push([key, (error as Error).message]));
+    const warmer = startWarmer((key, error) => failures.push([key, (error as Error).message]));
     await get();
     store.failing = true;
     await timer.advance(300_000);
@@ -107,11 +107,11 @@ describe('the warmer', () => {
     await get();
     store.tookMs = 700_000;
     await timer.advance(300_000);
-    expect(store.lastPriority?.background).toBe(true);
+    expect(store.lastCallers?.ids.size).toBe(0);
     await timer.advance(600_000);
     const result = get();
     await flushPromises();
-    expect(store.lastPriority?.background).toBe(false);
+    expect(store.lastCallers?.ids.size).toBe(1);
     await timer.advance(100_000);
     expect(await result).toMatchObject({ value: 2, outcome: 'collapsed', ageMs: 700_000 });
     expect(store.runs).toBe(2);
@@ -143,20 +143,17 @@ describe('the warmer', () => {
     expect(order).toEqual(['a', 'c', 'b']);
   });
 
-  test.each([1, 3])(
-    'refreshes use at most a fifth of the time, with a concurrency of %i',
-    async concurrency => {
-      for (let i = 0; i < 200; i++) await get(`k${i}`);
-      store.tookMs = 2_000;
-      const before = store.runs;
-      startWarmer(concurrency);
-      await timer.advance(300_000);
-      await timer.advance(400_000);
-      const busyMs = (store.runs - before) * store.tookMs;
-      expect(busyMs).toBeGreaterThan(400_000 * 0.15);
-      expect(busyMs).toBeLessThanOrEqual(400_000 * 0.2 + store.tookMs * concurrency);
-    },
-  );
+  test('refreshes use at most a fifth of the time', async () => {
+    for (let i = 0; i < 200; i++) await get(`k${i}`);
+    store.tookMs = 2_000;
+    const before = store.runs;
+    startWarmer();
+    await timer.advance(300_000);
+    await timer.advance(400_000);
+    const busyMs = (store.runs - before) * store.tookMs;
+    expect(busyMs).toBeGreaterThan(400_000 * 0.15);
+    expect(busyMs).toBeLessThanOrEqual(400_000 * 0.2 + store.tookMs);
+  });
 
   test('an entry that expires during its refresh is not added again', async () => {
     startWarmer();

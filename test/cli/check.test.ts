@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createReaderInstance } from '../../src/store/duckdb/part-writer.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
+import { FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createSelfSigned } from '../support/self-signed.ts';
@@ -32,34 +33,31 @@ const REFUSED: [problem: string, args: string, words: string][] = [
   [
     'a public port in use',
     '--port PORT',
-    'the public listener cannot listen on 127.0.0.1:PORT: the port is in use',
+    'cannot listen on 127.0.0.1:PORT: the port is in use by another program; choose another one with --port',
   ],
   [
     'an internal port in use',
     '--internal-port PORT',
-    'the internal listener cannot listen on 127.0.0.1:PORT',
+    'the port is in use by another program; choose another one with --internal-port',
   ],
   ['an address of another machine', '--host 192.0.2.1', 'this machine does not have this address'],
   ['a data directory that is a file', '--data text', 'cannot write to the data directory text: ENOTDIR'],
   [
     'a data directory below a file',
     '--data text/data',
-    'cannot write to the data directory text/data: ENOTDIR',
+    'cannot create the data directory text/data: ENOTDIR',
   ],
   ['a data directory of a newer version', '--data newer', 'was written by Dendro 9.1.0 in format 99'],
   ['a manifest that is damaged', '--data damaged', 'damaged/manifest.json: Unexpected token'],
   ['a tokens file that is damaged', '--tokens text', 'text: not a tokens file that this version can read'],
-  [
-    'an endpoint directory that does not exist',
-    '--endpoints none',
-    'cannot read the endpoint folders in none',
-  ],
   ...(isRoot
-    ? ([['a data directory of another user', '--data foreign', 'foreign belongs to user']] as [
-        string,
-        string,
-        string,
-      ][])
+    ? ([
+        [
+          'a data directory of another user',
+          '--data foreign',
+          `run it as the owner: sudo -u '#${NOBODY}' dendro`,
+        ],
+      ] as [string, string, string][])
     : []),
 ];
 
@@ -100,6 +98,18 @@ describe('dendro check', () => {
     expect(await runDendro(['serve', ...given])).toEqual(found);
   });
 
+  test('notes a data directory that does not exist, and a folder that is not named like its endpoint', async () => {
+    const { folder, remove } = writeEndpointFolders({ misnamed: FAULT });
+    const { code, stdout } = await check(['--data', 'none', '--endpoints', folder]);
+    remove();
+    expect(code).toBe(0);
+    expect(stdout).toContain('none does not exist; serve will create it\n');
+    expect(stdout).toMatch(
+      /misnamed\/endpoint.yaml: the name of the folder differs from the endpoint's, test.fault\n/,
+    );
+    expect(existsSync('none')).toBe(false);
+  });
+
   test('prints the parts that the next start would set aside, as text and as JSON, and finds no problem', async () => {
     const store = await openStore(testStoreOptions('incomplete'));
     await store.append(batches('edge', [edgeRecord({ at: '2026-11-17T00:00:00Z', project: 'p' })]));
@@ -131,15 +141,16 @@ describe('dendro check', () => {
   });
 
   test('reports all problems in one line, and with --json as a list', async () => {
-    const args = ['--tokens', 'text', '--endpoints', 'none', '--json'];
+    const args = ['--tokens', 'text', '--endpoints', 'text', '--json'];
     const found = await check(args);
     expect(onlyLine(found)).toMatch(
       /^dendro: 2 problems: \(1\) text: not a tokens file.*; \(2\) cannot read the endpoint/,
     );
     expect(JSON.parse(found.stdout)).toEqual({
       endpoints: [],
-      problems: [expect.stringContaining('text: not a tokens file'), expect.stringContaining('none')],
+      problems: [expect.stringContaining('text: not a tokens file'), expect.stringContaining('ENOTDIR')],
       repairable: [],
+      notes: [],
       store_of_earlier_release: false,
       data_directory_used_by: null,
     });

@@ -1,9 +1,10 @@
 // A TCP proxy between Dendro and ClickHouse that simulates the faults of networks and servers. It forwards bytes; the
 // only HTTP that it writes itself are error responses.
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
+import { findFreePort } from '../support/process.ts';
 
 export type Fault =
   | 'none'
@@ -57,6 +58,7 @@ export class FaultyProxy {
 
   static async open(target: ClickHouseUrl): Promise<FaultyProxy> {
     const proxy = new FaultyProxy(new URL(target.urls[0] ?? ''));
+    proxy.#port = await findFreePort(); // it is closed and opened again
     await proxy.#listen();
     return proxy;
   }
@@ -86,7 +88,6 @@ export class FaultyProxy {
   async #listen(): Promise<void> {
     this.#server = createServer(socket => this.#accept(socket)).listen(this.#port, '127.0.0.1');
     await once(this.#server, 'listening');
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   #closeConnections(): void {

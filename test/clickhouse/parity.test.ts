@@ -4,8 +4,8 @@ import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import { explainEndpoint } from '../../src/endpoint/explain.ts';
+import { bindParameters } from '../../src/endpoint/parameters.ts';
 import { compareStores } from '../../src/endpoint/parity.ts';
-import { validateParameters } from '../../src/endpoint/validated-requests.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { micros, NOW, testStoreOptions } from '../support/app.ts';
@@ -148,8 +148,8 @@ test.each<[name: string, parameters: string]>([
         const endpoint = catalogOf(store).find(name);
         if (endpoint === undefined) throw new Error(`there is no endpoint ${name}`);
         const parameters = new URLSearchParams(`${query}&project=${project}`);
-        const validated = validateParameters(endpoint.definition, parameters);
-        return explainEndpoint({ store, clock: () => NOW_MICROS }, endpoint, validated, { projects });
+        const values = bindParameters(endpoint.definition, parameters);
+        return explainEndpoint({ store, clock: () => NOW_MICROS }, endpoint, values, { projects });
       };
       expect(await explain(clickhouse)).toEqual(await explain(duckdb));
     }

@@ -212,6 +212,7 @@ describe('the client and a server that fails', () => {
   test('no server throws unreachable, and a redirect is not followed', async () => {
     await expect(query({ url: 'http://127.0.0.1:1' })).rejects.toMatchObject({
       code: 'unreachable',
+      message: expect.stringMatching(/^cannot reach http:.+: bad port/),
       status: undefined,
     });
     const url = await serve((_, response) =>

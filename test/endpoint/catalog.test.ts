@@ -13,6 +13,7 @@ import {
   BUILT_IN,
   documentedEndpoint,
   type EndpointFiles,
+  EXPLORE,
   writeEndpointFolders,
 } from '../support/custom-endpoints.ts';
 import { useDirectory } from '../support/hooks.ts';
@@ -164,7 +165,7 @@ const BROKEN_YAML: readonly [yaml: string, message: RegExp][] = [
     `a: &a [${'x,'.repeat(20)}]\nb: &b [${'*a,'.repeat(20)}]\nc: [${'*b,'.repeat(20)}]`,
     /Excessive alias count/,
   ],
-  ['', /must be Object, not null/],
+  ['', /is empty/],
 ];
 
 const notASelect = /is not a SELECT/;
@@ -228,6 +229,12 @@ describe('a broken endpoint folder', () => {
   afterAll(async () => {
     await store.close();
     rmSync(dataDirectory, { recursive: true, force: true });
+  });
+
+  test('accepts the SQL of every endpoint that is part of Dendro, for every log kind', async () => {
+    const { endpoints } = loadCatalog({ builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined }, 'duckdb');
+    for (const endpoint of endpoints) await checkEndpoint(endpoint, store);
+    expect(endpoints.length).toBeGreaterThan(7);
   });
 
   const custom = useDirectory();
@@ -303,7 +310,7 @@ describe('a broken endpoint folder', () => {
     expect(await findProblem({ yaml: toYaml({ id: '36d4086c-7022-4186-9a0f-e33ec7d730da' }) })).toMatch(used);
   });
 
-  test('a missing definition or SQL file, and a missing directory, are errors that name it', () => {
+  test('a missing definition or SQL file, one that is not a file, and a missing directory, are errors that name it', () => {
     const load = (directory: string) => () => loadCatalog({ builtIn: BUILT_IN, custom: directory }, 'duckdb');
     // Files next to endpoint folders and hidden folders are ignored.
     writeFileSync(join(custom, 'README.md'), 'Our endpoints.');
@@ -313,6 +320,8 @@ describe('a broken endpoint folder', () => {
     expect(load(custom)).toThrow(`${join(custom, 'ids', 'endpoint.yaml')}: is missing`);
     writeFileSync(join(custom, 'ids', 'endpoint.yaml'), toYaml({}));
     expect(load(custom)).toThrow(`${join(custom, 'ids', 'duckdb.sql')}: is missing`);
+    mkdirSync(join(custom, 'ids', 'duckdb.sql'));
+    expect(load(custom)).toThrow(`${join(custom, 'ids', 'duckdb.sql')}: is not a regular file`);
     expect(load(join(custom, 'nothing'))).toThrow(join(custom, 'nothing'));
   });
 

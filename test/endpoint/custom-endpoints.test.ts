@@ -1,12 +1,10 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { fetchResponse, micros } from '../support/app.ts';
+import { micros } from '../support/app.ts';
 import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
 
 const NAME = 'edge.requests';
-const ID = '5d3ac7a8-6c4e-4b0f-8d55-0b5c1b0a7e10';
-const QUERY = '/api/endpoints/query';
 
 // The endpoint is in custom-endpoints/. A custom endpoint has the same guarantees as the built-in ones. The clock of the tests is fixed at
 // 2026-11-14T12:34:56.789012Z.
@@ -86,67 +84,6 @@ describe('a custom endpoint', () => {
       const { status, error } = await app.query(NAME, { project: 'rules', [param]: value });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code, param });
-    });
-  });
-
-  test('is in the catalog with the content of its definition', async () => {
-    const { rows } = await app.get('/api/endpoints');
-    expect(rows.map(row => row['name'])).toEqual([
-      'functions.invocation-stats',
-      'logs.all',
-      'usage.api-counts',
-      'edge.requests',
-    ]);
-    expect(rows.at(-1)).toMatchObject({
-      id: ID,
-      name: NAME,
-      description: 'The requests of one project, oldest first.',
-      max_rows: 3,
-      sandboxing: false,
-      parameters: [
-        { name: 'project', type: 'text', required: true },
-        { name: 'area', type: 'choice', required: false, choices: ['rest', 'auth'], fallback: null },
-        { name: 'since', type: 'timestamp', required: false },
-        { name: 'path_pattern', type: 'pattern', required: false },
-      ],
-      columns: [
-        { name: 'id', type: 'text' },
-        { name: 'at', type: 'unix_microseconds' },
-        { name: 'day', type: 'utc_datetime' },
-        { name: 'area', type: 'text' },
-        { name: 'weight', type: 'integer' },
-        { name: 'seconds_ago', type: 'number' },
-        { name: 'metadata', type: 'json' },
-      ],
-    });
-  });
-
-  test('is in the OpenAPI document only if the request has a valid token', async () => {
-    const paths = async (headers: Record<string, string>) => {
-      const { text } = await fetchResponse(`${app.url}/openapi.json`, { headers });
-      return {
-        text,
-        custom: `${QUERY}/${NAME}` in JSON.parse(text).paths,
-        builtIn: `${QUERY}/logs.all` in JSON.parse(text).paths,
-      };
-    };
-    const open = await paths({});
-    expect(open).toMatchObject({ custom: false, builtIn: true });
-    expect(open.text).not.toContain(ID);
-    expect(await paths({ 'X-API-KEY': 'not a token that is known' })).toMatchObject({
-      custom: false,
-      builtIn: true,
-    });
-    expect(JSON.parse((await app.get('/openapi.json')).text).paths[`${QUERY}/${NAME}`].get).toMatchObject({
-      operationId: NAME,
-      parameters: [
-        { name: 'project', required: true },
-        { name: 'area', schema: { enum: ['rest', 'auth'] } },
-        { name: 'since' },
-        { name: 'path_pattern', schema: { format: 'regex' } },
-        { name: 'format' },
-        { name: 'timestamps' },
-      ],
     });
   });
 });

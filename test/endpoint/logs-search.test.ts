@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
+import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { describePagedQuery } from '../../src/endpoint/pages.ts';
+import { bindParameters } from '../../src/endpoint/parameters.ts';
 import { micros, queryPages } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
@@ -166,6 +170,45 @@ describe('logs.search', () => {
         const { status, error } = await app.query('logs.search', parameters as Record<string, string>);
         expect([status, error.param]).toEqual([400, 'cursor']);
       }
+    });
+
+    test('a forged cursor with a valid checksum is 400, unless all its values are possible', async () => {
+      const catalog = loadCatalog({ builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined }, 'duckdb');
+      const definition = catalog.find('logs.search')?.definition;
+      if (definition === undefined) throw new Error('there is no logs.search');
+      const query = describePagedQuery(
+        definition,
+        bindParameters(definition, new URLSearchParams({ project: 'x' })),
+      );
+      const statusOf = async (position: string) => {
+        const hash = createHash('sha256').update(`${query}\0${position}`).digest('base64url');
+        const cursor = Buffer.from(hash.slice(0, 11) + position).toString('base64url');
+        const { status, error } = await app.query('logs.search', { project: 'x', cursor });
+        return [status, error?.code, error?.param];
+      };
+      const at = `${micros('2026-11-14T12:00:00Z')}`;
+      const forged = (...values: unknown[]) => Object.assign([at, 'a', 1, 3600] as unknown[], values);
+      const impossible = [
+        ...['x', '', '5', 'null', '{}', '[]', '["1"', '"abc"', `["${at}","a",1e300,1]`],
+        ...['abc', '', '1.5', '0x10', '9'.repeat(19), 5, null, [at]].map(value => forged(value)),
+        ...[5, null, [], 'x'.repeat(257), 'é'.repeat(129)].map(value => forged(at, value)),
+        ...[-5, 1.5, 2 ** 32, '1', null, true].map(value => forged(at, 'a', value)),
+        ...[-1, 0.5, 2 ** 32, '1', null].map(value => forged(at, 'a', 0, value)),
+      ].map(value => (typeof value === 'string' ? value : JSON.stringify(value)));
+      for (const position of impossible)
+        expect([position, ...(await statusOf(position))]).toEqual([
+          position,
+          ...[400, 'invalid_parameter', 'cursor'],
+        ]);
+      const possible = [
+        forged(),
+        ...['9'.repeat(18), `-${'9'.repeat(18)}`].map(value => forged(value)),
+        forged(at, '\0'),
+        forged(at, 'x'.repeat(256), 2 ** 32 - 1, 2 ** 32 - 1),
+        forged(at, '', 0, 0),
+      ].map(value => JSON.stringify(value));
+      for (const position of possible)
+        expect([position, ...(await statusOf(position))]).toEqual([position, 200, undefined, undefined]);
     });
 
     test('stay in the time range and in the retention of the tier', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { bindParameters } from '../../src/endpoint/parameters.ts';
 import { runEndpoint } from '../../src/endpoint/run-endpoint.ts';
-import { validateParameters } from '../../src/endpoint/validated-requests.ts';
 import { micros, NOW, queryPages, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
 import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
@@ -123,17 +123,17 @@ describe('an endpoint with partial results whose query slots are busy', () => {
       const endpoint = loadCatalog({ builtIn: BUILT_IN, custom }, 'duckdb').find('test.slow-search');
       if (endpoint === undefined) throw new Error('there is no endpoint test.slow-search');
       const parameters = new URLSearchParams({ project: 'p', slice_ms: '0', start: '2026-11-14T00:00:00Z' });
-      const validated = validateParameters(endpoint.definition, parameters);
+      const values = bindParameters(endpoint.definition, parameters);
       const dependencies = { store, clock: () => micros(NOW), timeLimitMs: 500 };
       const occupied = new AbortController();
       const other = store.query(savedQuery('select sleep_ms(3000) is null', ['text']), {}, occupied);
-      await expect(runEndpoint(dependencies, endpoint, validated)).rejects.toMatchObject({
+      await expect(runEndpoint(dependencies, endpoint, values)).rejects.toMatchObject({
         code: 'unavailable',
         message: 'the query waited too long in the queue; retry in a moment',
       });
       occupied.abort(new Error('the test needs the slot'));
       await expect(other).rejects.toThrow('the test needs the slot');
-      const { result } = await runEndpoint({ ...dependencies, timeLimitMs: 20_000 }, endpoint, validated);
+      const { result } = await runEndpoint({ ...dependencies, timeLimitMs: 20_000 }, endpoint, values);
       expect(result.notes.clipped).toEqual([]);
     } finally {
       await close();

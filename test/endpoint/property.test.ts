@@ -22,7 +22,7 @@ const DAY = 24n * HOUR;
 // All runs share one store. The projects of each run have its tag in their names, so no run sees the records of another.
 let runs = 0;
 /** The ClickHouse of the tests takes about 0.1 s for a query. */
-const RUNS = isOnClickHouse() ? 30 : 150;
+const RUNS = isOnClickHouse() ? 30 : 100;
 
 /** ClickHouse may store a fraction with a different last digit, so exact comparisons need whole numbers there. */
 const asStored = (ms: number) => (isOnClickHouse() ? Math.round(ms) : ms);

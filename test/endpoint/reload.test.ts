@@ -1,4 +1,13 @@
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
@@ -66,6 +75,55 @@ describe('changed endpoint folders', () => {
     write('endpoint.yaml', endpoint(1).yaml.replace('type: text, desc', 'type: text, required: true, desc'));
     await passChecks();
     await expect.poll(async () => (await ask()).status).toBe(400);
+  });
+
+  test.each<[string, string, () => void, string]>([
+    [
+      'a FIFO',
+      'duckdb.sql',
+      () => execFileSync('mkfifo', [file('duckdb.sql')]),
+      'duckdb.sql: is not a regular file',
+    ],
+    [
+      'a link to a device without an end',
+      'duckdb.sql',
+      () => symlinkSync('/dev/zero', file('duckdb.sql')),
+      'duckdb.sql: is not a regular file',
+    ],
+    [
+      'SQL of 8 GB',
+      'duckdb.sql',
+      () => {
+        write('duckdb.sql', '');
+        truncateSync(file('duckdb.sql'), 8e9);
+      },
+      'duckdb.sql: is larger than 1024 KiB',
+    ],
+    [
+      'a definition with 100,000 aliases',
+      'endpoint.yaml',
+      () =>
+        write(
+          'endpoint.yaml',
+          `a: [${Array.from({ length: 1e5 }, (_, i) => `&a${i} 1, *a${i}`).join(', ')}]`,
+        ),
+      'endpoint.yaml: is larger than 32 KiB',
+    ],
+  ])('%s is rejected, and the last valid endpoints are served', async (_, name, replace, problem) => {
+    rmSync(file(name));
+    replace();
+    await passChecks();
+    await expect.poll(rejections).toEqual([join(custom.folder, 'answer', problem)]);
+    expect((await ask()).rows).toEqual([{ answer: 1 }]);
+  });
+
+  test('links to files are loaded, as in a mounted Kubernetes ConfigMap', async () => {
+    const target = join(custom.folder, '.data.sql');
+    writeFileSync(target, endpoint(2).sql);
+    rmSync(file('duckdb.sql'));
+    symlinkSync(target, file('duckdb.sql'));
+    await passChecks();
+    await expect.poll(async () => (await ask()).rows).toEqual([{ answer: 2 }]);
   });
 
   test('a broken definition keeps the last valid endpoints, and the log names file, line and problem once', async () => {

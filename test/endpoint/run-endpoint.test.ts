@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ResultCache } from '../../src/cache/result-cache.ts';
 import { type Endpoint, loadCatalog } from '../../src/endpoint/catalog.ts';
 import type { EndpointResult } from '../../src/endpoint/endpoint-result.ts';
+import { bindParameters } from '../../src/endpoint/parameters.ts';
 import { type EndpointDependencies, runEndpoint } from '../../src/endpoint/run-endpoint.ts';
-import { validateParameters } from '../../src/endpoint/validated-requests.ts';
+import type { QueryOptions, Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { BUILT_IN } from '../support/custom-endpoints.ts';
@@ -41,14 +42,14 @@ describe('running a cached endpoint', () => {
     );
     if (found === undefined) throw new Error('usage.api-counts is missing');
     endpoint = found;
-    const cache = new ResultCache<EndpointResult>(1_000_000, result => result.bytes, systemTimer);
+    const cache = new ResultCache<EndpointResult>(1_000_000, systemTimer, result => result.bytes);
     dependencies = { store: testStore.store, clock: systemClock, cache };
   });
   afterAll(() => testStore.close());
 
-  const run = (request: RecordedRequest, forceRefresh = false) => {
-    const validated = validateParameters(endpoint.definition, request.parameters);
-    return runEndpoint(dependencies, endpoint, validated, { forceRefresh, request });
+  const run = (request: RecordedRequest) => {
+    const values = bindParameters(endpoint.definition, request.parameters);
+    return runEndpoint(dependencies, endpoint, values, { request });
   };
 
   test('a cache miss reads the id and the signal of the request; a cache hit reads neither', async () => {
@@ -58,6 +59,22 @@ describe('running a cached endpoint', () => {
     const hit = new RecordedRequest();
     expect(await run(hit)).toMatchObject({ outcome: 'hit' });
     expect(hit.read).toEqual([]);
+  });
+
+  test.each([
+    ['a project reference', 'abcdefghijklmnopqrst', false],
+    ['a usual expression', '^https://[^/]+/rest/v1/[^?]*\\?select=.*', false],
+    ['an expression with many states', '[a-z0-9]{20}\\.example\\.com', true],
+  ])('the query with %s as a pattern is expensive: %s %s', async (_, pattern, isExpensive) => {
+    const { store } = testStore;
+    const seen: QueryOptions[] = [];
+    const query: Store['query'] = (saved, values, options = {}) => {
+      seen.push(options);
+      return store.query(saved, values, options);
+    };
+    const validated = bindParameters(endpoint.definition, new RecordedRequest(pattern).parameters);
+    await runEndpoint({ store: { ...store, query }, clock: systemClock }, endpoint, validated);
+    expect(seen.map(options => options.isExpensive)).toEqual([isExpensive]);
   });
 
   test('a cache entry does not keep the request that created it', async () => {
@@ -76,12 +93,5 @@ describe('running a cached endpoint', () => {
         return requests.filter(request => request.deref() !== undefined).length;
       })
       .toBe(0);
-  });
-
-  test('a forced refresh within 10 s of the last one returns the cached result and reads no value of the request', async () => {
-    expect((await run(new RecordedRequest(), true)).outcome).toBe('request');
-    const throttled = new RecordedRequest();
-    expect((await run(throttled, true)).outcome).toBe('hit');
-    expect(throttled.read).toEqual([]);
   });
 });

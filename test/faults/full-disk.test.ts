@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, type TestContext, test } from 'vitest';
@@ -7,7 +8,13 @@ import { Spool } from '../../src/intake/spool.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { fetchResponse, NOW, testStoreOptions } from '../support/app.ts';
 import { reportFault, tally } from '../support/fault-report.ts';
-import { onlyLine, PROCESS_API_KEY, spawnDendro, startServer } from '../support/process.ts';
+import {
+  createTempDirectory,
+  onlyLine,
+  PROCESS_API_KEY,
+  spawnDendro,
+  startServer,
+} from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { savedQuery } from '../support/store.ts';
 import { auditAndReport } from './audit.ts';
@@ -165,6 +172,46 @@ test.for([0, 64 * KIB, 300 * KIB, MIB, 20 * MIB, 66 * MIB])(
     }
   },
 );
+
+test('if the disk of a backup fills while it is written, the previous backup stays, and the server keeps serving', async context => {
+  const { path, fill, free } = requireDisk(context);
+  const data = createTempDirectory();
+  const copy = join(path, 'copy');
+  const ledger = new Ledger();
+  const server = await startServer(['--data', data.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+  try {
+    const args = ['token', 'create', '--name', 'backup', '--scope', 'admin', '--data', data.path];
+    const token = (await spawnDendro(args)).stdout.trimEnd();
+    const post = async () => {
+      const batch = ledger.createBatch({ kinds: LOG_KINDS, records: [500, 500], padding: 4 * KIB });
+      expect(await ledger.send(server.internalUrl, batch)).toBe(200);
+    };
+    const backup = () => spawnDendro(['backup', copy, '--url', server.internalUrl, '--token', token]);
+    await post();
+    expect((await backup()).code).toBe(0);
+    const report = readFileSync(join(copy, 'backup.json'), 'utf8');
+    for (let i = 0; i < 5; i++) await post();
+    for (const leftBytes of [0, 64 * KIB, 3 * MIB]) {
+      fill(leftBytes);
+      const failed = await backup();
+      expect([failed.code, failed.stdout]).toEqual([1, '']);
+      expect(onlyLine(failed)).toMatch(/^dendro: .*no space left/i);
+      expect(readFileSync(join(copy, 'backup.json'), 'utf8')).toBe(report);
+      expect(readdirSync(path).filter(name => !name.startsWith('filler'))).toEqual(['copy']);
+      await post();
+      free();
+    }
+    const { code, stderr } = await backup();
+    expect([code, stderr]).toEqual([0, '']);
+    await server.stop();
+    const outcome = 'one line, exit code 1; with free space, exit code 0';
+    await auditAndReport({ fault: 'full disk during a command', runs: 3, outcome }, copy, ledger);
+  } finally {
+    server.signal('SIGKILL');
+    await server.ended;
+    data.remove();
+  }
+});
 
 test('a store that was closed opens on a full disk and serves queries', async context => {
   const { path, fill, freeBytes } = requireDisk(context);

@@ -14,11 +14,14 @@ describe('cache headers of a result', () => {
     await app.append('function_edge', [
       functionEdgeRecord({ at: '2026-11-14T12:30:00Z', project: 'abc' }),
       functionEdgeRecord({ at: '2026-11-14T12:31:00.25Z', project: 'other' }),
+      ...Array.from({ length: 30 }, (_, index) =>
+        functionEdgeRecord({ at: '2026-11-14T12:30:00Z', project: `p${index}` }),
+      ),
     ]);
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:00:00Z', project: 'abc' })]);
   });
 
-  /** A path that no test has requested before. */
+  /** A path that no test has requested before, with one row. */
   const freshPath = () => `/api/endpoints/query/functions.invocation-stats?project=p${nextProject++}`;
   const get = (path: string, headers: Record<string, string> = {}) =>
     app.get(path, { headers: { 'X-API-KEY': API_KEY, ...headers } });
@@ -43,6 +46,32 @@ describe('cache headers of a result', () => {
     expect(headers.get('server-timing')).toMatch(/^cache;dur=[\d.]+$/);
   });
 
+  test('Dendro-Ignored names the parameters that are not declared, in hits, misses and explanations', async () => {
+    const path = `${freshPath()}&projct=a&sql=select+1&timestamps=iso&intervall=1day&f%C3%BCr%0A=1&a,b=1&=1&sixth=1&projct=b`;
+    const expected =
+      'projct; did you mean project, sql, intervall; did you mean interval, f%C3%BCr%0A, a%2Cb';
+    for (const status of ['dendro; fwd=miss', 'dendro; hit; ttl=900']) {
+      const { headers } = await get(path);
+      expect([headers.get('cache-status'), headers.get('dendro-ignored')]).toEqual([status, expected]);
+    }
+    expect((await get(path.replace('query', 'explain'))).headers.get('dendro-ignored')).toBe(expected);
+    for (const unnamed of ['', '&=1'])
+      expect((await get(`${freshPath()}${unnamed}`)).headers.has('dendro-ignored')).toBe(false);
+    const long = (await get(`${freshPath()}&${'x'.repeat(7_000)}=1`)).headers.get('dendro-ignored');
+    expect(long).toBe('x'.repeat(64));
+  });
+
+  test('a result without rows is cached for 10 s', async () => {
+    const path = '/api/endpoints/query/functions.invocation-stats?project=empty';
+    expect((await get(path)).headers.get('cache-control')).toBe('private, max-age=10');
+    await app.pass(3_000);
+    const { headers } = await get(path);
+    expect(headers.get('cache-status')).toBe('dendro; hit; ttl=7');
+    expect(headers.get('cache-control')).toBe('private, max-age=10');
+    await app.pass(7_000);
+    expect((await get(path)).headers.get('cache-status')).toBe('dendro; fwd=miss');
+  });
+
   test('a response from the store has a request id, never the one that the client sent; a hit has none', async () => {
     const path = freshPath();
     const idOf = async (target: string) =>
@@ -64,6 +93,7 @@ describe('cache headers of a result', () => {
 
   test('a requested entry is refreshed after 300 s, and no request waits for the refresh', async () => {
     const quiet = await startTestApp({ cacheBytes: 64 * 1024 * 1024 }, new ManualTimer());
+    await quiet.append('function_edge', [functionEdgeRecord({ at: '2026-11-14T12:30:00Z', project: 'abc' })]);
     const send = async () => {
       const { headers } = await quiet.query('functions.invocation-stats', { project: 'abc' });
       return { status: headers.get('cache-status'), age: Number(headers.get('age')) };

@@ -14,8 +14,13 @@ describe('error responses', () => {
   });
 
   const BAD_REQUESTS: [path: string, code: ErrorCode, param?: string, message?: RegExp][] = [
-    ['query/logs.all', 'missing_parameter', 'project'],
-    ['query/logs.all?project=', 'missing_parameter', 'project'],
+    ['query/logs.all', 'missing_parameter', 'project', /^project is required/],
+    [
+      'query/logs.all?projct=a',
+      'missing_parameter',
+      'project',
+      /^projct is no parameter; did you mean project\?/,
+    ],
     [
       'query/usage.api-counts?project=a&interval=x',
       'invalid_parameter',
@@ -23,12 +28,10 @@ describe('error responses', () => {
       /minutely, hourly, daily/,
     ],
     ['query/usage.api-counts?project=a(b&interval=daily', 'invalid_parameter', 'project', /missing \)/],
-    ['query/logs.all?project=a&project=a', 'invalid_parameter', 'project'],
-    ['query/logs.all?project=%00', 'invalid_parameter', 'project'],
-    [`query/logs.all?project=${'p'.repeat(1025)}`, 'invalid_parameter', 'project'],
     ['query/logs.all?project=a&iso_timestamp_end=x', 'invalid_parameter', 'iso_timestamp_end'],
     ['query/logs.all?project=a&format=xml', 'invalid_parameter', 'format'],
-    ['query/logs.none', 'not_found'],
+    ['query/logs.al', 'not_found', '', /did you mean logs\.all\?/],
+    ['query/weather', 'not_found', '', /^unknown endpoint; \/api\/endpoints lists/],
     ['query/00000000-0000-4000-8000-000000000000', 'not_found'],
     ['quary', 'not_found'],
   ];
@@ -38,6 +41,21 @@ describe('error responses', () => {
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
     const error = { code, message: expect.stringMatching(message), ...(param && { param }) };
     expect(JSON.parse(response.text)).toEqual({ error });
+  });
+
+  test('a path of the other listener is 404, and the message names that listener', async () => {
+    const post = await app.get('/api/logs?source_name=edge', { method: 'POST', body: '{}' });
+    expect([post.status, post.error.message]).toEqual([
+      404,
+      '/api/logs is a path of the internal listener, which has another port (--internal-port, 4001 by default)',
+    ]);
+    const query = await fetch(`${app.internalUrl}${QUERY}/logs.all`);
+    expect([query.status, await query.text()]).toEqual([404, expect.stringContaining('the public listener')]);
+    const console = await fetch(`${app.internalUrl}/`);
+    expect([console.status, await console.text()]).toEqual([
+      404,
+      expect.stringContaining('the public listener'),
+    ]);
   });
 
   test.each(['/health', '/openapi.json', '/api/endpoints', `${QUERY}/logs.all`, `${QUERY}/no-such-endpoint`])(

@@ -185,6 +185,8 @@ describe('GET /openapi.json', () => {
     const query = (name: string) => operationOf(`/api/endpoints/query/${name}`);
     expect(valuesOf(query('usage.api-counts'), 'interval')).toEqual(['minutely', 'hourly', 'daily']);
     expect(valuesOf(query('logs.all'), 'project_tier')).toBeUndefined(); // it has a fallback
+    const [pattern] = query('usage.api-counts').parameters;
+    expect(pattern).toMatchObject({ name: 'project', schema: { format: 'regex' } });
     expect(valuesOf(query('logs.all'), 'format')).toEqual(RESULT_FORMATS);
     expect(valuesOf(operationOf('/api/logs', 'post'), 'source_name')).toEqual(ACCEPTED_NAMES);
     const error = document.components.schemas['Error']?.properties?.['error'];

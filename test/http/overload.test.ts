@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { API_KEY, fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
+import { useEndpoints, useTokens } from '../support/use-app.ts';
 
 const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
 
@@ -116,31 +117,41 @@ describe('a server with one query at a time', () => {
   });
 });
 
-describe('a server with two queries at a time', () => {
-  test('slow queries of one endpoint leave a slot and a part of the queue to other endpoints', async () => {
-    const custom = writeEndpointFolders({ sleep: SLEEP });
+describe('a server with many slow queries of one token', () => {
+  const tokens = useTokens({ busy: {}, other: {} });
+  const custom = useEndpoints({ sleep: SLEEP });
+
+  test('the query of another token is not rejected, and runs as soon as one of the running queries ends', async () => {
     const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
-    const limits = { queryConcurrency: 2, queryQueueLength: 4, queryTimeoutSeconds: 20 };
-    const { get, query, close } = await startTestApp({
+    const limits = { queryConcurrency: 1, queryQueueLength: 4, queryTimeoutSeconds: 28 };
+    const { get, store, close } = await startTestApp({
       endpointFolders: { builtIn: BUILT_IN, custom: custom.folder },
+      tokensFile: tokens.file,
       store: { ...testStoreOptions(dataDirectory), ...limits },
     });
-    const left = new AbortController();
-    const slow = Array.from({ length: 4 }, () =>
-      get(SLOW, { signal: left.signal, headers: { 'X-API-KEY': API_KEY } }).catch(() => undefined),
-    );
-    await get('/health'); // answered after the calls before it were taken up
-    const { status, error } = await get(SLOW);
+    const send = (secret: string, path: string, signal?: AbortSignal) =>
+      get(path, { headers: { 'X-API-KEY': secret }, ...(signal && { signal }) });
+    const waitFor = (runningQueries: number, waitingQueries: number) =>
+      expect.poll(() => store.readStatistics()).toMatchObject({ runningQueries, waitingQueries });
+    const [first, rest] = [new AbortController(), new AbortController()];
+    const sendSlow = ({ signal }: AbortController) => send(tokens.secrets.busy, SLOW, signal).catch(() => {});
+    const slow = [sendSlow(first)];
+    await waitFor(1, 0);
+    for (let i = 0; i < 4; i++) slow.push(sendSlow(rest));
+    await waitFor(1, 4);
+    const { status, error } = await send(tokens.secrets.busy, SLOW);
     expect({ status, message: error.message }).toEqual({
       status: 503,
-      message: 'too many queries of this endpoint are waiting; retry in a moment',
+      message: 'too many queries of this token are waiting; retry in a moment',
     });
-    expect((await query('logs.all', { project: 'a' })).status).toBe(200);
-    expect((await query('usage.api-counts', { project: 'a', interval: 'daily' })).status).toBe(200);
-    left.abort();
+    const other = send(tokens.secrets.other, '/api/endpoints/query/logs.all?project=a');
+    await waitFor(1, 5);
+    first.abort();
+    expect((await other).status).toBe(200);
+    await waitFor(1, 3);
+    rest.abort();
     await Promise.all(slow);
     await close();
-    custom.remove();
     rmSync(dataDirectory, { recursive: true, force: true });
   });
 });

@@ -120,8 +120,9 @@ describe('a sender that closes the connection in the middle of the body', () => 
     await expect.poll(queuedBytes).toBe(0);
     await sleep(50);
     expect(await idsOf(app, 'broken')).toEqual([]);
-    const counted = ['request_completed', 'records_applied'];
-    expect(app.events.slice(before).filter(({ type }) => !counted.includes(type))).toEqual([]);
+    // On a busy machine the timer, which is faster than the clock of the test, gets far enough for the background job to notice.
+    const unrelated = ['request_completed', 'records_applied', 'clock_jumped'];
+    expect(app.events.slice(before).filter(({ type }) => !unrelated.includes(type))).toEqual([]);
     // No response was sent, so none is counted: all that is counted is the test's own requests.
     const statuses = app.events
       .slice(before)

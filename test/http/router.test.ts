@@ -27,6 +27,12 @@ test.each(TARGETS)('%s leads to the route %s', (target, path, pathParameter, que
   expect(findRoute(routes, target)).toMatchObject({ route: { path }, pathParameter, queryString });
 });
 
+test('a path that no listener has does not name one', () => {
+  for (const path of ['/api/endpoints/logs.all', '/api/endpoints/', '/api/admin/other', '/api/logs/x'])
+    expect(() => findRoute(routes, path)).toThrow(/^unknown path/);
+  expect(() => findRoute(routes, '/api/admin/backup')).toThrow('a path of the internal listener');
+});
+
 test.each(['', '/api', '/api/endpoints/', '/api/endpoints/query/', '/api/endpoints/query/a/b', '*'])(
   '%j is not_found',
   target => expect(() => findRoute(routes, target)).toThrow(DendroError),

@@ -128,6 +128,22 @@ describe('access by kind of token', () => {
     }
   });
 
+  test('the missing scope is named', async () => {
+    const query = await send('GET', '/api/endpoints/query/logs.all', 'usage');
+    expect(query.error.message).toBe(
+      'the token needs the scope query or query:NAME of this endpoint; it has: query:usage.api-counts',
+    );
+    const post = (path: string, kind: keyof typeof SPECS) =>
+      fetch(`${app.internalUrl}${path}`, { method: 'POST', headers: { 'X-API-KEY': tokens.secrets[kind] } });
+    expect(await (await post('/api/logs?source_name=edge', 'query')).text()).toContain(
+      'the token needs the scope ingest or ingest:edge; it has: query',
+    );
+    expect(await (await post('/v1/logs?source_name=auth', 'query')).text()).toContain(
+      'the token needs the scope ingest or ingest:auth; it has: query',
+    );
+    expect(await (await post('/api/admin/erase', 'full')).text()).toContain('needs the scope admin');
+  });
+
   test('a token limited to one endpoint cannot find out which others exist', async () => {
     const unknown = await send('GET', '/api/endpoints/query/no.such', 'logs');
     for (const name of Object.values(NAMES).filter(each => !/^(logs.all|logs%2Eall|36d4.*)$/.test(each)))

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_VARIABLES } from '../../src/config.ts';
-import { MAX_LAG_BYTES } from '../../src/http/unsent-responses.ts';
+import { MAX_LAG_BYTES } from '../../src/domain/limits.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, EXPLORE, testEndpoint } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
@@ -189,6 +190,70 @@ describe('a cleanup that fails while no records arrive', () => {
     expect(existsSync(firstSegment)).toBe(true);
     rmSync(obstacle, { recursive: true });
     await pollForMinutes(() => existsSync(firstSegment)).toBe(false);
+  });
+});
+
+describe('a store that is too slow for the records that wait', () => {
+  let timer: ManualTimer;
+  /** The apply that waits for the test. */
+  let held: { readonly finish: () => void; readonly fail: () => void } | undefined;
+  beforeEach(async () => {
+    timer = new ManualTimer();
+    held = undefined;
+    app = await startTestApp({ store: testStoreOptions(directory) }, timer);
+    const { apply } = app.store;
+    app.store.apply = async lines => {
+      await new Promise<void>((resolve, reject) => {
+        held = { finish: resolve, fail: () => reject(new Error('the store fails')) };
+      });
+      await apply(lines);
+    };
+    await sendMuch('measured');
+    await finishAfter(12_000);
+  });
+  afterEach(() => held?.finish()); // also if the test fails
+  /** 9 MiB: more than one batch. Returns when the store applies it. */
+  const sendMuch = async (id: string) => {
+    const records = Array.from({ length: 10 }, (_, i) => record(`${id} ${i}`, 'x'.repeat(0.9 * MIB)));
+    expect((await send(records)).status).toBe(200);
+    await waitForApply();
+  };
+  const waitForApply = () =>
+    expect
+      .poll(() => timer.advance(10).then(() => held), { interval: 10 }) // the applier pauses between batches
+      .toBeDefined();
+  const finishAfter = async (ms: number) => {
+    await timer.advance(ms);
+    held?.finish();
+    held = undefined;
+    await expect.poll(() => readMetric(app, 'dendro_intake_queue_bytes')).toBeLessThan(MIB);
+  };
+
+  test('senders get 429 while it will take more than 10 s, and wait while it will take more than 1 s', async () => {
+    await sendMuch('a');
+    const { status, headers, error } = await send(record('refused'));
+    expect([status, error.code, headers.get('retry-after')]).toEqual([429, 'rate_limited', '1']);
+    await finishAfter(0);
+    await sendMuch('b'); // at the average speed of the last two batches, it takes 6 s
+    let acknowledged = 0;
+    const waiting = send(record('waits')).then(({ status }) => {
+      acknowledged = status;
+    });
+    await expect.poll(() => readMetric(app, 'dendro_intake_queue_bytes')).toBeGreaterThan(9 * MIB);
+    await sleep(100);
+    expect(acknowledged).toBe(0);
+    await finishAfter(0);
+    await waiting;
+    expect(acknowledged).toBe(200);
+  });
+
+  test('records are acknowledged at once while it fails, and while it hangs', async () => {
+    await sendMuch('a');
+    await timer.advance(6_000);
+    expect((await send(record('while it hangs'))).status).toBe(200);
+    held?.fail();
+    await expect.poll(failures).toBe(1);
+    expect((await send(record('while it fails'))).status).toBe(200);
   });
 });
 

@@ -44,6 +44,18 @@ describe('remembered requests', () => {
     expect(idempotency.bytes).toBe(0);
   });
 
+  test('of two segments with the same request, the later one counts, in whatever order they are read', async () => {
+    const idempotency = create(64 * KIB);
+    const result = { accepted: 1, rejected: 0, errors: [] };
+    const first = await claim(idempotency, 1, '');
+    const { request } = first.batches[0] ?? {};
+    first.end(false);
+    if (request === undefined) throw new Error('no request');
+    idempotency.restore({ ...request, result: { ...result, accepted: 2 } }, 5);
+    idempotency.restore({ ...request, result }, 3);
+    expect((await claim(idempotency, 1, '')).result.accepted).toBe(2);
+  });
+
   test('calls after the end of a claim change nothing', async () => {
     const idempotency = create(64 * KIB);
     const first = await claim(idempotency, 1, '', true);

@@ -1,12 +1,21 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
 import type { Store } from '../../src/store/store.ts';
 import { fetchResponse, micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
-import { idsOf, sendLogs } from '../support/logs.ts';
+import { idsOf, readMetric, sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createTokens, type TestTokens } from '../support/tokens.ts';
 
@@ -73,10 +82,10 @@ const waitForIds = (project: string, count: number, kind = 'edge') =>
 const openErasure = (eraseProject: Store['eraseProject'], quarantined = 0) =>
   Erasure.open({
     dataDirectory: directory,
-    intake: { drain: async () => {} },
+    intake: { prepareErasure: async () => {} },
     store: { eraseProject },
     quarantine: { remove: async () => quarantined },
-    clearCache: () => {},
+    eraseElsewhere: async () => {},
     observe: event => app.events.push(event),
   });
 
@@ -180,12 +189,14 @@ test('an erasure in which a step fails stays unfinished until it is repeated', a
   const erasure = await openErasure(scope =>
     failures-- > 0 ? Promise.reject(new Error('disk full')) : app.store.eraseProject(scope),
   );
-  await expect(erasure.run({ project: PROJECT })).rejects.toThrow('disk full');
-  expect(erasure.status?.state).toBe('failed');
+  await erasure.start({ project: PROJECT });
+  await expect.poll(() => erasure.status?.state).toBe('failed');
   expect(JSON.parse(readFileSync(join(directory, 'erase.json'), 'utf8'))).toEqual([{ project: PROJECT }]);
   expect(app.events).toContainEqual({ type: 'erase_failed', error: expect.any(Error) });
-  const report: EraseReport = await erasure.run({ project: PROJECT });
-  expect(report).toEqual({ records: 1, quarantined: 0, damagedFiles: 0 });
+  await erasure.start({ project: PROJECT });
+  await expect.poll(() => erasure.status?.state).toBe('done');
+  const report: EraseReport = { records: 1, quarantined: 0, damagedFiles: 0 };
+  expect(erasure.status).toMatchObject({ report });
   expect(existsSync(join(directory, 'erase.json'))).toBe(false);
 });
 
@@ -286,6 +297,79 @@ test('an erasure fails while the store does not accept records of the spool, and
   rmSync(stagingFile, { recursive: true });
   expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', records: 1 });
   expect(filesWith(TEXT)).toEqual([]);
+});
+
+describe('a request that is sent again after an erasure', () => {
+  const BATCH = [
+    logOf(PROJECT, 'one'),
+    logOf('other', 'kept'),
+    logOf(PROJECT, 'two', '2026-11-14T10:00:00Z'),
+  ];
+  /** Sends the batch, waits until all of it is applied, and returns the ids of both projects. */
+  const sendAgain = async (headers = {}) => {
+    const { status: code, accepted } = await sendLogs(app.internalUrl, BATCH, { headers });
+    expect([code, accepted]).toEqual([200, 3]);
+    await expect.poll(() => readMetric(app, 'dendro_intake_queue_bytes')).toBe(0);
+    return [await idsOf(app, PROJECT), await idsOf(app, 'other')];
+  };
+  /** Continues with a copy of the data directory, as a restart after kill -9 would. */
+  const restartAfterKill = async () => {
+    const copy = `${directory}-copy`;
+    cpSync(directory, copy, { recursive: true, filter: source => !source.endsWith('dendro.pid') });
+    await app.close();
+    rmSync(directory, { recursive: true });
+    renameSync(copy, directory);
+    await start();
+  };
+
+  test.each([
+    ['that is recognized by its body', {}],
+    ['with an Idempotency-Key', { 'Idempotency-Key': 'a' }],
+  ])('%s stores the erased records once, and the others not again', async (_, headers) => {
+    const all = [['one-id', 'two-id'], ['kept-id']];
+    await sendLogs(app.internalUrl, BATCH, { headers }); // is not applied yet when the erasure starts
+    expect(await erase({ project: PROJECT })).toMatchObject({ state: 'done', records: 2 });
+    const results = await Promise.all([1, 2, 3].map(() => sendLogs(app.internalUrl, BATCH, { headers })));
+    expect(results.map(({ status: code, accepted }) => [code, accepted])).toEqual(Array(3).fill([200, 3]));
+    expect(await sendAgain(headers)).toEqual(all);
+    await restartAfterKill();
+    expect(await sendAgain(headers)).toEqual(all);
+    await app.close();
+    await start();
+    expect(await sendAgain(headers)).toEqual(all);
+    expect(await erase({ project: 'other' })).toMatchObject({ state: 'done', records: 1 });
+    expect(await sendAgain(headers)).toEqual(all);
+  });
+
+  test('after a restart stores the erased records once', async () => {
+    await sendAgain();
+    await erase({ project: PROJECT });
+    await restartAfterKill();
+    expect(await sendAgain()).toEqual([['one-id', 'two-id'], ['kept-id']]);
+    expect(await sendAgain()).toEqual([['one-id', 'two-id'], ['kept-id']]);
+  });
+
+  test('stores only records from before the time of the erasure', async () => {
+    await sendAgain();
+    expect(await erase({ project: PROJECT, before: NOW })).toMatchObject({ state: 'done', records: 1 });
+    expect(await idsOf(app, PROJECT)).toEqual(['one-id']);
+    expect(await sendAgain()).toEqual([['one-id', 'two-id'], ['kept-id']]);
+  });
+
+  test('stores records that have no timestamp, if they arrived before the time of the erasure', async () => {
+    const record = { id: 'late', project: PROJECT, message: 'no timestamp' };
+    const send = async (atMinutes: number) => {
+      await app.pass(atMinutes * 60_000);
+      await sendLogs(app.internalUrl, [record]);
+      await waitForIds(PROJECT, 1);
+    };
+    await send(0);
+    const before = new Date(Date.parse(NOW) + 60_000).toISOString();
+    expect(await erase({ project: PROJECT, before })).toMatchObject({ records: 1 });
+    await send(2);
+    expect(await erase({ project: PROJECT, before })).toMatchObject({ records: 0 });
+    await send(1);
+  });
 });
 
 test('a running backup does not delay an erasure', async () => {

@@ -8,7 +8,7 @@ import { Applier, replaySpool } from '../../src/intake/applier.ts';
 import { inspectFiles } from '../../src/intake/inspect-files.ts';
 import { Spool } from '../../src/intake/spool.ts';
 import type { Event } from '../../src/observe/event.ts';
-import { openClickHouseOutbox, openStore, readStoreCopy } from '../../src/store/open-store.ts';
+import { inspectStore, openClickHouseOutbox, openStore } from '../../src/store/open-store.ts';
 import { systemTimer } from '../../src/system/timer.ts';
 import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
@@ -31,12 +31,12 @@ const spoolDirectory = join(directory, 'spool');
 
 /** The damage that a deep check of the data directory finds. */
 const check = async () => {
-  const { durableUpTo } = await readStoreCopy('duckdb', directory);
+  const { durableUpTo } = await inspectStore('duckdb', { dataDirectory: directory });
   const { spool } = await inspectFiles(directory, () => {}, durableUpTo);
   return spool.damages.map(({ file, problem }) => `${file}: ${problem}`);
 };
 
-const REPORT = { type: 'spool_incomplete', directory: spoolDirectory, kinds: ['edge'] };
+const REPORT = { type: 'spool_incomplete', directory: spoolDirectory, kinds: ['edge'], lost: {} };
 const SEGMENT = join(spoolDirectory, '000000000001.spool');
 test.each<[state: string, damage: () => void, others?: string[]]>([
   ['without a directory', () => rmSync(spoolDirectory, { recursive: true })],
@@ -73,6 +73,20 @@ test.each<[state: string, damage: () => void, others?: string[]]>([
     expect(app.events.filter(({ type }) => type === 'spool_incomplete')).toEqual([]);
   },
 );
+
+test('a deep check reports the records of a segment that is missing between others', async () => {
+  await start(); // creates the data directory
+  await app.close();
+  const spool = await Spool.open({ directory: spoolDirectory, durableUpTo: () => 0, observe: () => {} });
+  for (const id of ['a', 'b', 'c']) {
+    await spool.append([toLogLines('auth', [record({ id, at: '2026-11-14T12:00:00Z', message: 'm' })])]);
+    await spool.rotate();
+  }
+  await spool.close();
+  expect(await check()).toEqual([]);
+  rmSync(join(spoolDirectory, '000000000002.spool'));
+  expect(await check()).toEqual(['spool/: 1 records of kind auth are missing']);
+});
 
 test('a command that reads the data directory reports a missing spool and does not create one', async () => {
   await start();
@@ -128,7 +142,7 @@ describe('a data directory without a manifest and parts', () => {
     await app.close();
     await storeAndDelete();
     await expect(readBack(directory, 'duckdb')).rejects.toThrow(
-      'manifest.json does not exist, although a server has used this data directory',
+      'manifest.json: it does not exist, although a server has used this data directory',
     );
     await start();
     expect(reports()).toBe(1);

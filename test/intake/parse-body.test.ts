@@ -24,7 +24,7 @@ function parseOtlp(request: OtlpObject) {
     data: encodeOtlp(request),
     contentCoding: '',
     format: 'otlp-protobuf',
-    kind: { sourceName: undefined, allowedKinds: ['edge'] },
+    kind: { sourceName: undefined, allowedKinds: ['edge', 'auth'] },
     context: { nowMicros: 1_794_648_600_123_456, retentionDays: 90 },
     needsDeduplication: true,
   });
@@ -56,11 +56,20 @@ test.for([
   expect(() => parseOtlp(request)).toThrow('larger than 80 MiB; send smaller batches');
 });
 
+test('the 20 reported errors have the first of each message, in the order of the body', () => {
+  const requests = ['a', 'b'].map(name =>
+    otlpRequest({ 'service.name': name }, Array(30).fill({ body: text('m') })),
+  );
+  const { batches } = parseOtlp({ resourceLogs: requests.flatMap(({ resourceLogs }) => resourceLogs) });
+  const indexes = batches[0]?.errors.map(({ index }) => index);
+  expect(indexes).toEqual([...Array(19).keys(), 30]);
+});
+
 test('of a rejected record that is much longer as JSON, the quarantine has only the reason', () => {
   const attributes = [attribute('a', text('\u0001'.repeat(6 * 1024 * 1024)))];
   const { batches } = parseOtlp(otlpRequest({ 'service.name': 'edge', project: 'p' }, [{ attributes }]));
   expect(batches).toMatchObject([{ kind: 'edge', accepted: 0, rejectedByCode: { too_large: 1 } }]);
-  expect(batches[0]?.quarantineLines).toMatch(/"code":"too_large".*"record":null,"checksum":"\w+"\}\n$/);
+  expect(batches[0]?.quarantineLines).toMatch(/"code":"too_large".*"record":null\}\n$/);
 });
 
 test.each([

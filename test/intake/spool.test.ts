@@ -146,13 +146,17 @@ describe('Spool.append', () => {
     expect(await readAll(again)).toHaveLength(2);
   });
 
-  test('an append removes what a failed append has left because it could not be removed then', async () => {
-    const one = await openSpool();
-    await append(one, 'edge', 1, lines('first'));
-    const restore = await replaceFileMethods(() => ({
+  /** Returns the function that repairs it. */
+  const breakDisk = () =>
+    replaceFileMethods(() => ({
       datasync: () => Promise.reject(new Error('sync failed')),
       truncate: () => Promise.reject(new Error('truncate failed')),
     }));
+
+  test('an append removes what a failed append has left because it could not be removed then', async () => {
+    const one = await openSpool();
+    await append(one, 'edge', 1, lines('first'));
+    const restore = await breakDisk();
     try {
       await expect(append(one, 'edge', 1, lines('x'.repeat(1_000)))).rejects.toThrow('sync failed');
       await expect(append(one, 'edge', 1, lines('y'))).rejects.toThrow('truncate failed');
@@ -160,8 +164,24 @@ describe('Spool.append', () => {
       restore();
     }
     await append(one, 'edge', 1, lines('second'));
-    expect(await readAll(await openSpool())).toEqual(['edge 0+1 first', 'edge 3+1 second']);
+    expect(await readAll(await openSpool())).toEqual(['edge 0+1 first', 'edge 1+1 second']);
     expect(events).toEqual([]);
+  });
+
+  test('a new segment begins only if the last one has no rest of a failed append, whose sequence numbers it would reuse', async () => {
+    const one = await openSpool();
+    await append(one, 'edge', 1, lines('first'));
+    const restore = await breakDisk();
+    try {
+      await expect(append(one, 'edge', 1, lines('failed'))).rejects.toThrow('sync failed');
+      await expect(one.rotate()).rejects.toThrow('truncate failed');
+    } finally {
+      restore();
+    }
+    expect(await one.rotate()).toBe(2);
+    await append(one, 'edge', 1, lines('second'));
+    await crash();
+    expect(await readAll(await openSpool())).toEqual(['edge 0+1 first', 'edge 1+1 second']);
   });
 
   test('append after close is rejected and creates no file', async () => {
@@ -387,7 +407,7 @@ describe('damage in the last segment', () => {
     test('missing blocks at the end are reported once, even if all others are sound', async () => {
       const withoutLast = (bytes: Buffer) => bytes.subarray(0, bytes.indexOf('third\n') + 'third\n'.length);
       expect(await reopen(blocks, withoutLast, emptyStore, stopCleanly)).toHaveLength(3);
-      expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [] }]);
+      expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [], lost: {} }]);
       await crashAfterStart();
       expect(await readAll(await openSpool())).toHaveLength(3);
       expect(events).toHaveLength(1);
@@ -486,12 +506,70 @@ describe('damage in the last segment', () => {
 });
 
 describe('a spool whose files are missing', () => {
+  /** Three segments: in each, 2 records of kind edge and one of kind auth, in blocks of their own. */
+  const createSegments = async () => {
+    await openSpool();
+    for (const text of ['first', 'second', 'third']) {
+      await append(spool, 'edge', 2, lines(text, 2));
+      await append(spool, 'auth', 1, lines(text));
+      await spool?.rotate();
+    }
+    await crash();
+  };
+  const report = (lost: object) => ({ type: 'spool_incomplete', directory, kinds: [], lost });
+  const cutLastBlock = (number: number) => {
+    const bytes = readFileSync(file(number));
+    writeFileSync(
+      file(number),
+      bytes.subarray(0, bytes.lastIndexOf('\n', bytes.lastIndexOf(' {"form":')) + 1),
+    );
+  };
+  test.each<[string, object, () => void, number]>([
+    ['a segment in the middle', { edge: 2, auth: 1 }, () => rmSync(file(2)), 0],
+    ['two segments', { edge: 3, auth: 1 }, () => [1, 2].map(number => rmSync(file(number))), 1],
+    ['the last block of a segment that is not the last', { auth: 1 }, () => cutLastBlock(2), 0],
+    ['the first segment, after a part of it was stored', { edge: 1 }, () => rmSync(file(1)), 1],
+  ])('%s: the start counts the lost records once', async (_, lost, damage, durable) => {
+    await createSegments();
+    damage();
+    const durableUpTo = (kind: LogKind) => (kind === 'edge' || kind === 'auth' ? durable : 0);
+    await openSpool(durableUpTo);
+    expect(events).toEqual([report(lost)]);
+    await append(spool, 'edge', 1, lines('new'));
+    await crash();
+    await openSpool(durableUpTo);
+    expect(events).toHaveLength(1);
+  });
+
+  test('segments that are missing because the store has their records are not reported', async () => {
+    await createSegments();
+    rmSync(file(1));
+    rmSync(file(2));
+    await openSpool(kind => ({ edge: 4, auth: 2 })[kind as string] ?? 0);
+    expect(events).toEqual([]);
+  });
+
+  test('a failed write does not look like missing records', async () => {
+    await openSpool();
+    await append(spool, 'edge', 1, lines('first'));
+    const restore = await replaceFileMethods(() => ({
+      datasync: () => Promise.reject(new Error('no space left')),
+    }));
+    await expect(append(spool, 'edge', 5, lines('failed', 5))).rejects.toThrow('no space left');
+    restore();
+    await spool?.rotate();
+    await append(spool, 'edge', 1, lines('second'));
+    await crash();
+    expect(await readAll(await openSpool())).toEqual(['edge 0+1 first', 'edge 1+1 second']);
+    expect(events).toEqual([]);
+  });
+
   test('a spool without segments is reported if it has a file of sequence numbers', async () => {
     await openSpool(() => 1_000);
     rmSync(file(1));
     events.length = 0;
     await openSpool();
-    expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [] }]);
+    expect(events).toEqual([{ type: 'spool_incomplete', directory, kinds: [], lost: {} }]);
   });
 });
 

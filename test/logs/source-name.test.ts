@@ -12,8 +12,8 @@ describe('source names of log kinds', () => {
     ['realtime', 'realtime_logs', 'realtime.logs.prod'],
     ['storage', 'storage_logs', 'storage.logs.prod.2'],
     ['rest', 'postgrest_logs', 'postgREST.logs.prod'],
-    ['pooler', 'pgbouncer_logs', 'pgbouncer.logs.prod'],
-  ])('%s is also accepted as %s and %s', (kind, ...names) => {
+    ['pooler', 'pgbouncer_logs', 'pgbouncer.logs.prod', 'supavisor_logs'],
+  ])('%s is also accepted as %s and %s %s', (kind, ...names) => {
     for (const name of [kind, ...names]) expect(kindOf(name)).toBe(kind);
   });
 
@@ -24,7 +24,7 @@ describe('source names of log kinds', () => {
   });
 
   test('ACCEPTED_NAMES contains every kind and every source name once', () => {
-    expect(ACCEPTED_NAMES).toHaveLength(3 * LOG_KINDS.length);
+    expect(ACCEPTED_NAMES).toHaveLength(3 * LOG_KINDS.length + 1);
     expect(new Set(ACCEPTED_NAMES).size).toBe(ACCEPTED_NAMES.length);
     for (const kind of LOG_KINDS) expect(ACCEPTED_NAMES).toContain(kind);
     for (const name of ACCEPTED_NAMES) expect(kindOf(name)).toBeDefined();

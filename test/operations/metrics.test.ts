@@ -38,7 +38,8 @@ describe.skipIf(problem !== undefined)('with Prometheus', () => {
 
   beforeAll(async () => {
     directory = createTempDirectory();
-    server = await startServer(['--data', join(directory.path, 'data')], {
+    const data = join(directory.path, 'data');
+    server = await startServer(['--data', data, '--project-metrics'], {
       env: { DENDRO_API_KEY: PROCESS_API_KEY },
     });
     await sendTraffic();

@@ -23,6 +23,11 @@ test('two services select the pod and target its two named ports', () => {
   ]);
 });
 
+test('the pod gets no variables of the services, whose names are those of flags of Dendro', () => {
+  const variable = `${publicService.metadata.name.toUpperCase()}_PORT`;
+  expect([variable, pod.enableServiceLinks]).toEqual(['DENDRO_PORT', false]);
+});
+
 test('the stateful set has one replica, whose volume is the data directory of the image', () => {
   expect(statefulSet).toMatchObject({
     replicas: 1,

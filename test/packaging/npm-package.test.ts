@@ -1,5 +1,5 @@
-// The npm package: packed, installed into an empty directory and run there.
-import { execFileSync, spawn } from 'node:child_process';
+// The npm packages: packed, installed into an empty directory and run there.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,22 +12,27 @@ const ROOT = join(import.meta.dirname, '../..');
 let directory: ReturnType<typeof createTempDirectory>;
 let app: string;
 let files: string[];
+let clientFile: string;
+let warnings: string;
 
 beforeAll(() => {
   directory = createTempDirectory();
   app = join(directory.path, 'app');
-  const npm = (...args: string[]) =>
-    execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  npm('pack', '--pack-destination', directory.path);
-  const [tarball = ''] = readdirSync(directory.path);
-  const file = join(directory.path, tarball);
+  // Not `npm run pack`, which builds dist/ again, while other tests use it.
+  execFileSync(process.execPath, [join(ROOT, 'scripts/pack.mjs'), directory.path], { stdio: 'pipe' });
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const file = join(directory.path, `dendro-${version}.tgz`);
+  clientFile = join(directory.path, `dendro-client-${version}.tgz`);
   files = execFileSync('tar', ['-tzf', file], { encoding: 'utf8' }).trim().split('\n');
   process.stdout.write(`npm package: ${statSync(file).size} bytes, ${files.length} files\n`);
-  npm('install', '--prefix', app, '--no-audit', '--no-fund', file);
+  const installed = spawnSync('npm', ['install', '--prefix', app, '--no-audit', '--no-fund', file], {
+    encoding: 'utf8',
+  });
+  warnings = installed.stderr;
 });
 afterAll(() => directory?.remove());
 
-test('the package contains the program, its endpoints and the console, and nothing else', () => {
+test('the package contains the program, its endpoints, the console and the files of deploy/, and nothing else', () => {
   const expected = [
     /^(LICENSE|README\.md|package\.json|bin\/dendro|bin\/package\.json)$/,
     /^dist\/[\w/-]+\.(js|sql)$/,
@@ -35,7 +40,8 @@ test('the package contains the program, its endpoints and the console, and nothi
     /^dist\/store\/migrate\/\w+\.\w+\.sql$/,
     /^dist\/client\/[\w-]+\.d\.ts$/,
     /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.gz|\.br)?$/,
-    /^(?:endpoints|packs\/explore)\/[a-z.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
+    /^deploy\/[\w./-]+$/,
+    /^(?:endpoints|packs\/explore)\/[a-z0-9.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
   ];
   const names = files.map(file => file.replace(/^package\//, ''));
   expect(names.filter(name => !expected.some(pattern => pattern.test(name)))).toEqual([]);
@@ -44,6 +50,7 @@ test('the package contains the program, its endpoints and the console, and nothi
       'bin/dendro',
       'dist/main.js',
       'dist/client/index.d.ts',
+      'deploy/systemd/dendro.service',
       'dist/console/index.html',
     ]),
   );
@@ -59,6 +66,24 @@ test('dendro/client can be imported from the package, and nothing else of it', a
   const code = "import { createClient } from 'dendro/client'; console.log(typeof createClient)";
   expect(run(code)).toBe('function\n');
   expect(() => run("import 'dendro/dist/main.js'")).toThrow(/ERR_PACKAGE_PATH_NOT_EXPORTED/);
+});
+
+test('npm has nothing to say about scripts', () => {
+  expect(warnings).not.toMatch(/script/);
+});
+
+test('the client is a package of its own, without dependencies', () => {
+  const consumer = join(directory.path, 'consumer');
+  execFileSync('npm', ['install', '--prefix', consumer, '--no-audit', '--no-fund', clientFile], {
+    stdio: 'pipe',
+  });
+  expect(readdirSync(join(consumer, 'node_modules')).filter(name => !name.startsWith('.'))).toEqual([
+    'dendro-client',
+  ]);
+  const code = "import { createClient } from 'dendro-client'; console.log(typeof createClient)";
+  const args = ['--input-type=module', '-e', code];
+  expect(execFileSync(process.execPath, args, { cwd: consumer, encoding: 'utf8' })).toBe('function\n');
+  expect(existsSync(join(consumer, 'node_modules/dendro-client/index.d.ts'))).toBe(true);
 });
 
 test('the installation has no development dependency', () => {

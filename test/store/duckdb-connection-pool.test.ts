@@ -11,7 +11,7 @@ test('a query that fails after its first rows is an error, not a shorter result'
   await writer.run(
     "create table records as select i as id, repeat('x', 100) as text from range(300_000) as _(i)",
   );
-  const limits = { queryConcurrency: 1, queryQueueLength: 1, queryTimeoutSeconds: 10 };
+  const limits = { queryConcurrency: 1, queryQueueLength: 1, queryTimeoutSeconds: 60 };
   const pool = new ConnectionPool({ connect: () => instance.connect(), ...limits });
   const run = (sql: string, options?: QueryOptions) =>
     pool.run(connection => runSavedQuery(connection, savedQuery(sql, ['text'], 10_000_000), {}), options);
@@ -24,5 +24,36 @@ test('a query that fails after its first rows is an error, not a shorter result'
   ).rejects.toThrow('timeout');
   await pool.close();
   writer.closeSync();
+  instance.closeSync();
+});
+
+test('queries that are short of memory run again, one at a time', async () => {
+  const instance = await DuckDBInstance.create(':memory:');
+  const limits = { queryConcurrency: 3, queryQueueLength: 0, queryTimeoutSeconds: 60 };
+  const pool = new ConnectionPool({ connect: () => instance.connect(), ...limits });
+  const message = 'Out of Memory Error: failed to allocate data of size 1.0 MiB (9.5 MiB/10.0 MiB used)';
+  let [started, running] = [0, 0];
+  let resolveAll = () => {};
+  const allStarted = new Promise<void>(resolve => {
+    resolveAll = resolve;
+  });
+  const run = (isAlwaysShort: boolean) =>
+    pool.run(async ({ connection }) => {
+      if (++started === 3) resolveAll();
+      if (started <= 3) {
+        await allStarted;
+        throw new Error(message);
+      }
+      running++;
+      await connection.run('select 1');
+      const isAlone = running-- === 1;
+      if (isAlwaysShort || !isAlone) throw new Error(message);
+      return 'completed';
+    });
+  const [first, second, third] = await Promise.allSettled([run(false), run(false), run(true)]);
+  expect(first).toMatchObject({ value: { result: 'completed' } });
+  expect(second).toMatchObject({ value: { result: 'completed' } });
+  expect(third).toMatchObject({ reason: { code: 'unavailable' } });
+  await pool.close();
   instance.closeSync();
 });

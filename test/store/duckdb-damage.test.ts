@@ -14,7 +14,7 @@ import { OperatorError } from '../../src/domain/errors.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { openDatabase } from '../../src/store/duckdb/database.ts';
 import { Parts } from '../../src/store/duckdb/parts.ts';
-import { inspectStoreFiles } from '../../src/store/open-store.ts';
+import { inspectStore } from '../../src/store/open-store.ts';
 import { micros, NOW } from '../support/app.ts';
 import { EmbeddedStore, overwriteRandomly } from '../support/embedded-store.ts';
 import { errorWithoutPrivileges } from '../support/privileges.ts';
@@ -114,8 +114,8 @@ describe('a start', () => {
     expect(existsSync(path)).toBe(false);
     if (damaged !== undefined) expect(readFileSync(`${path}.damaged`).equals(damaged)).toBe(true);
     await expectOnlyDamagedPartMissing();
-    const { damages } = await inspectStoreFiles('duckdb', { dataDirectory: embedded.dataDirectory });
-    expect(damages).toEqual([
+    const { setAside } = await inspectStore('duckdb', { dataDirectory: embedded.dataDirectory });
+    expect(setAside).toEqual([
       { file: `parts/${file}`, place: '', problem: `it was set aside, because it is ${reason}` },
     ]);
 

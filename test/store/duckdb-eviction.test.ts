@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { LogRecord } from '../../src/domain/log-record.ts';
@@ -33,6 +33,28 @@ test('a server with a disk limit removes the oldest records and counts them', as
   expect(newest.rows[0]?.['id']).toBe('0');
   const metrics = await fetchResponse(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
   expect(metrics.text).toMatch(/^dendro_records_evicted_total [1-9]\d*$/m);
+});
+
+test('a part that is removed and cannot be deleted is reported and counted', async () => {
+  const timer = new ManualTimer();
+  const app = await startTestApp({ maxDiskBytes: 3 * MEBIBYTE }, timer);
+  onTestFinished(() => app.close());
+  await app.append('edge', largeRecords(1000));
+  const parts = join(app.dataDirectory, 'parts');
+  for (const name of readdirSync(parts)) {
+    rmSync(join(parts, name));
+    mkdirSync(join(parts, name)); // cannot be deleted like a file
+  }
+  await timer.advance(60_000);
+  await expect
+    .poll(() => app.events)
+    .toContainEqual({
+      type: 'part_deletion_failed',
+      path: expect.stringContaining('edge-'),
+      error: expect.any(Error),
+    });
+  const metrics = await fetchResponse(`${app.internalUrl}/metrics`, { headers: { 'X-API-KEY': API_KEY } });
+  expect(metrics.text).toMatch(/^dendro_failures_total\{operation="part_deletion",kind=""\} [1-9]\d*$/m);
 });
 
 test('files that are not records do not make a server remove records', async () => {

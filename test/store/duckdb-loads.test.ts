@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type LogLines, toLogLines } from '../../src/domain/log-line.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -30,7 +31,7 @@ const load = (digest: string, { source = 'edge', again = false, batches = twoRec
   });
 const count = async () =>
   Number((await store.query(savedQuery('select count(*) from edge_logs', ['integer']), {})).rows[0]?.[0]);
-const FIRST = { digest: 'd', records: 2, loadedAtMicros: NOW };
+const FIRST = { digest: 'd', records: 2, loadedAtMicros: NOW, erased: [] };
 
 describe('loading content into the embedded store', () => {
   test('content whose load failed is loaded completely by the next attempt', async () => {
@@ -48,6 +49,21 @@ describe('loading content into the embedded store', () => {
     await load('d', { batches: empty() });
     expect(await load('d')).toBeUndefined();
     expect(await count()).toBe(2);
+  });
+
+  test('an erasure before any time is remembered, and each project has one entry', async () => {
+    await load('d');
+    for (const beforeMicros of [-(10n ** 16n), 2n, 1n])
+      await store.eraseProject({ project: 'before', beforeMicros });
+    await store.eraseProject({ project: 'all' });
+    await store.eraseProject({ project: 'all', beforeMicros: 3n });
+    await store.close();
+    await open(); // reads the manifest
+    const erased = [
+      { projectHash: hash('sha256', 'before'), beforeMicros: 2 },
+      { projectHash: hash('sha256', 'all') },
+    ];
+    expect(store.findLoadsOfSize('edge', 7)).toEqual([{ ...FIRST, erased }]);
   });
 
   test('earlier loads are found by source and file size', async () => {

@@ -10,8 +10,7 @@ import {
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
-import { checkStoreFiles } from '../../src/store/open-store.ts';
-import { testStoreOptions } from '../support/app.ts';
+import { inspectStore } from '../../src/store/open-store.ts';
 import { EmbeddedStore } from '../support/embedded-store.ts';
 
 let embedded: EmbeddedStore;
@@ -98,7 +97,8 @@ describe('a manifest that cannot be used', () => {
   test('`check` reports it with the same error', async () => {
     await embedded.close();
     writeFileSync(manifest, '{');
-    await expect(checkStoreFiles(testStoreOptions(embedded.dataDirectory))).rejects.toThrow(OperatorError);
+    const { error } = await inspectStore('duckdb', { dataDirectory: embedded.dataDirectory });
+    expect(error).toBeInstanceOf(OperatorError);
   });
 });
 

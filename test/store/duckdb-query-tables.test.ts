@@ -49,6 +49,10 @@ test.each([
     'a recursive WITH after a comment',
     'with /* a */ recursive -- b\n a as (select 1 as n union all select n + 1 from a where n < 2) select count(*) from a',
   ],
+  [
+    'a WITH before many comments',
+    `with ${'/* a * comment **/ '.repeat(40)} a as (from edge_logs) select count(*) from a`,
+  ],
   ['another case', 'WITH a AS (FROM Edge_Logs) SELECT count(*) FROM a'],
   ['several kinds', 'select (select count(*) from edge_logs) + (select count(*) from auth_logs)'],
   ['no log table', 'select 2'],

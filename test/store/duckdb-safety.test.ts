@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FORBIDDEN_FUNCTIONS, SYSTEM_VIEW } from '../../src/store/duckdb/allowed-sql.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
-import { inspectStoreFiles } from '../../src/store/open-store.ts';
+import { inspectStore } from '../../src/store/open-store.ts';
 import type { Column } from '../../src/store/store.ts';
 import { micros } from '../support/app.ts';
 import { edgeRecord } from '../support/record.ts';
@@ -239,7 +239,7 @@ describe('access to files, settings and other tables', () => {
 
   test('after all attempts, the records are unchanged and no file was written', async () => {
     expect(await opened.rowsOf('select id, project from edge_logs')).toEqual([['mine', 'alpha']]);
-    const { damages } = await inspectStoreFiles('duckdb', { dataDirectory: opened.dataDirectory });
+    const { damages } = await inspectStore('duckdb', { dataDirectory: opened.dataDirectory });
     expect(damages).toEqual([]);
     expect(readdirSync(join(opened.dataDirectory, 'parts'))).toEqual(['edge-000001.duckdb']);
     expect(readdirSync(outside)).toEqual(['secret.csv']);

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { startApp } from '../../src/app.ts';
 import type { ServeConfig } from '../../src/config.ts';
 import type { LogKind } from '../../src/domain/log-columns.ts';
@@ -36,6 +37,8 @@ export interface TestApp {
   readonly store: Store;
   readonly events: Event[];
   setNow(timestamp: string): void;
+  /** The time of the clock, in Unix microseconds. */
+  now(): bigint;
   /** Sets the wall clock without time passing. */
   stepClock(ms: number): void;
   /** Advances the clock and, if the timer is manual, the timer. */
@@ -81,6 +84,7 @@ export async function startTestApp(
     setNow(timestamp) {
       now = micros(timestamp);
     },
+    now: () => now + clockStep,
     stepClock(ms) {
       clockStep += BigInt(ms) * 1000n;
     },
@@ -101,7 +105,13 @@ export async function startTestApp(
 }
 
 /** Parses bodies without a worker thread: threads run the built program, which only the acceptance tests use. */
-const inlineBodyParser: BodyParser = { parse: async body => parseBody(body), close: async () => {} };
+const inlineBodyParser: BodyParser = {
+  async parse(body, { isPaused } = {}) {
+    while (isPaused?.()) await sleep(1);
+    return parseBody(body);
+  },
+  close: async () => {},
+};
 
 /** A second takes a millisecond, so that no test waits for the auth throttle. */
 const fastTimer: Timer = {

@@ -17,7 +17,6 @@ export function testConfig(dataDirectory: string): ServeConfig {
     responseBytes: 16 * 1024 * 1024,
     unsentBytes: 128 * 1024 * 1024,
     minDownloadRate: 0, // the clients of tests read in real time, whatever the timer of the test
-    warmConcurrency: 1,
     intakeQueueBytes: 256 * 1024 * 1024,
     idempotencyBytes: 128 * 1024 * 1024,
     minUploadRate: 0, // the timer of most tests is too fast for it

@@ -1,5 +1,5 @@
 // A load for tests: counts its runs and cancellations, and can fail or take time.
-import type { LoadPriority } from '../../src/cache/single-flight.ts';
+import type { Callers } from '../../src/cache/single-flight.ts';
 import type { Timer } from '../../src/system/timer.ts';
 
 export class CountedLoad {
@@ -8,7 +8,7 @@ export class CountedLoad {
   failing = false;
   /** Duration of a run, by the timer. */
   tookMs = 0;
-  lastPriority: LoadPriority | undefined;
+  lastCallers: Callers | undefined;
   readonly #timer: Timer;
 
   constructor(timer: Timer) {
@@ -16,9 +16,9 @@ export class CountedLoad {
   }
 
   /** Resolves to the number of the run, from 1. */
-  readonly load = (signal: AbortSignal, priority: LoadPriority): Promise<number> => {
+  readonly load = (signal: AbortSignal, callers: Callers): Promise<number> => {
     const run = ++this.runs;
-    this.lastPriority = priority;
+    this.lastCallers = callers;
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => {
         this.cancelled++;

@@ -17,6 +17,16 @@ export class ManualTimer implements Timer {
     };
   }
 
+  /** Whether a callback is to be called later. */
+  get isWaiting(): boolean {
+    return this.#due.length > 0;
+  }
+
+  /** Lets time pass at once, as if the process had been stopped: what was due meanwhile runs with the next `advance`. */
+  skip(ms: number): void {
+    this.#now += ms;
+  }
+
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await flushPromises();

@@ -220,13 +220,18 @@ export function createTempDirectory(): { readonly path: string; remove(): void }
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Returns a port that was free a moment ago. */
+/** Returns a port that was free a moment ago, below those that the system gives to others meanwhile. */
 export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }

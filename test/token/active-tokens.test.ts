@@ -13,7 +13,7 @@ describe('a token set', () => {
   const set = createTokenSet([storedToken('one', 'secret-one'), storedToken('two', 'secret-two')]);
 
   test('finds a token by its secret only', () => {
-    expect(set.size).toBe(2);
+    expect(set.list.length).toBe(2);
     expect(set.find('secret-two')?.name).toBe('two');
     const others = ['', 'secret-', 'secret-ones', 'SECRET-ONE', '__proto__', 'constructor'];
     for (const secret of [...others, hashSecret('secret-one')]) expect(set.find(secret)).toBeUndefined();
@@ -57,7 +57,7 @@ describe('the active tokens of a running server', () => {
       await timer.advance(1);
       const isValid = (secret: string) => tokens.find(secret)?.name === `of ${secret}`;
       expect(['one', 'two', 'three'].filter(isValid)).toEqual(secrets);
-      expect(tokens.size).toBe(secrets.length);
+      expect(tokens.list.length).toBe(secrets.length);
       expect(events.splice(0)).toEqual([{ type: 'tokens_read', count: secrets.length }]);
     }
   });
@@ -101,7 +101,7 @@ describe('the active tokens of a running server', () => {
       breakFile();
       await timer.advance(5_000);
       expect(tokens.find('one')).toBeDefined();
-      expect(tokens.size).toBe(2);
+      expect(tokens.list.length).toBe(2);
       expect(eventTypes()).toEqual(['tokens_unreadable']);
       rmSync(file, { recursive: true, force: true });
       await write('three');

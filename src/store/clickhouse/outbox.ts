@@ -187,7 +187,7 @@ function readBlock(file: string): OutboxBlock | undefined {
   return { ...header, compressed: bytes.subarray(headerEnd + 1) };
 }
 
-/** Reads every record of an outbox, for checks and changes no file. The caller must hold the lock of the data directory, or know that no other process uses it. */
+/** Reads every record of an outbox, and changes no file. The caller must make sure that no other process uses the directory. */
 export async function readOutbox(directory: string): Promise<StoreContent> {
   const outbox = Outbox.read(directory);
   const { blocks } = outbox.snapshot();

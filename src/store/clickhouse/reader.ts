@@ -2,8 +2,9 @@
 // query is also cancelled in ClickHouse, by closing its connection and by KILL QUERY.
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient, ClickHouseSettings, ResultSet } from '@clickhouse/client';
-import { type QueryLimits, QueryQueue, timedOut } from '../query-queue.ts';
-import { countCharacters } from '../result-size.ts';
+import { timedOut } from '../../domain/errors.ts';
+import { type QueryLimits, QueryQueue } from '../query-queue.ts';
+import { countCharacters } from '../results.ts';
 import type { QueryOptions } from '../store.ts';
 import { isTimeout, toCallerError } from './errors.ts';
 import type { Attempt, Hosts } from './hosts.ts';

@@ -1,7 +1,8 @@
 // Validates and runs saved queries on ClickHouse. Parameters are written {name:Type} in the SQL; the server binds their
 // values, which are never spliced into the SQL.
-import { findColumnProblem } from '../column-types.ts';
+
 import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
+import { findColumnProblem } from '../results.ts';
 import type {
   BoundValue,
   BoundValues,

@@ -1,5 +1,7 @@
 // Appends batches, such as those of a file that `dendro ingest` loads, without the spool and memtables. Each insert batch is a sorted
 // run of a part. All parts of a call are committed together.
+import { OperatorError } from '../../domain/errors.ts';
+import { MAX_SORT_BYTES } from '../../domain/limits.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { LogLines } from '../../domain/log-line.ts';
 import type { Clock } from '../../system/clock.ts';
@@ -7,11 +9,10 @@ import { batchLines, type InsertBatch } from '../batch-lines.ts';
 import type { EarlierLoad, LoadContent, LoadIdentity } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import type { LoadEntry, Manifest, PartEntry } from './manifest.ts';
-import { MAX_SORT_BYTES } from './memtables.ts';
 import type { NewPart } from './part-writer.ts';
 import type { Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
-import { insertLines, memoryTableColumns } from './staging.ts';
+import { cutLargeLines, insertLines, memoryTableColumns } from './staging.ts';
 import { splitByWindow, type WindowRun } from './time-windows.ts';
 
 /** A part with this many runs is finished. More would make queries slower until a compaction merges them. */
@@ -48,10 +49,13 @@ export async function appendLines(
       await appended.insertAll(batches);
       const identity = content?.identify();
       const [earlier] = listLoads(parts.manifest, other => isSame(other, identity));
-      if (earlier !== undefined && content?.again === false) throw new LoadedBefore(earlier);
+      const { again, restores, nowMicros: loadedAt = 0n } = content ?? {};
+      if (earlier !== undefined && again === false && restores === undefined) throw new LoadedBefore(earlier);
+      if (restores !== undefined && earlier?.digest !== restores.digest)
+        throw new OperatorError('the file has changed while it was read; nothing was loaded');
       await appended.finish();
-      const records = written.reduce((sum, part) => sum + part.records, 0);
-      load = identity && { ...identity, records, loadedAt: content?.nowMicros ?? 0n };
+      const records = restores?.records ?? written.reduce((sum, part) => sum + part.records, 0);
+      load = identity && { ...identity, records, loadedAt, erasedBefore: parts.manifest.erased.length };
     } catch (error) {
       await appended.discard();
       throw error;
@@ -75,10 +79,14 @@ function isSame(one: LoadEntry, other: LoadIdentity | undefined): boolean {
 }
 
 /** The loads that the manifest remembers, even after their records were removed. */
-export function listLoads({ loads }: Manifest, condition: (load: LoadEntry) => boolean): EarlierLoad[] {
-  return loads
-    .filter(condition)
-    .map(({ digest, records, loadedAt }) => ({ digest, records, loadedAtMicros: loadedAt }));
+export function listLoads(
+  { loads, erased }: Manifest,
+  condition: (load: LoadEntry) => boolean,
+): EarlierLoad[] {
+  return loads.filter(condition).map(({ digest, records, loadedAt: loadedAtMicros, erasedBefore }) => ({
+    ...{ digest, records, loadedAtMicros },
+    erased: erased.slice(erasedBefore ?? 0),
+  }));
 }
 
 /** The parts that one call writes. */
@@ -123,7 +131,8 @@ class AppendedParts {
     await parts.requireDiskSpace(chunks.reduce((sum, { length }) => sum + length, 0));
     await connection.run(`create or replace table ${table} (${memoryTableColumns(kind)})`);
     try {
-      await insertLines(connection, stagingFile, kind, table, chunks);
+      for (const piece of cutLargeLines(chunks))
+        await insertLines(connection, stagingFile, kind, table, piece.chunks);
       for (const run of await splitByWindow(connection, kind, table, clock())) await this.#add(kind, run);
     } finally {
       await connection.run(`drop table ${table}`);

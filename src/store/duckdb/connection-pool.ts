@@ -1,5 +1,7 @@
 // The connections that run queries, one for each slot of the query queue. A cancelled query is interrupted inside DuckDB.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DendroError } from '../../domain/errors.ts';
+import { Mutex } from '../../system/mutex.ts';
 import { type QueryLimits, QueryQueue, type TimedResult } from '../query-queue.ts';
 import type { QueryOptions } from '../store.ts';
 import type { DuckDBConnection, DuckDBPreparedStatement } from './driver.ts';
@@ -8,10 +10,17 @@ export interface PoolOptions extends QueryLimits {
   connect(): Promise<DuckDBConnection>;
 }
 
+const MAX_RETRIES = 5;
+const RETRY_PAUSE_MS = 100;
+
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #queue: QueryQueue;
   readonly #idle: QueryConnection[] = [];
+  /** Queries that were short of memory run again, one at a time. */
+  readonly #retries = new Mutex();
+  /** Those that run again or wait for that. */
+  #shortOfMemory = 0;
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -22,26 +31,59 @@ export class ConnectionPool {
     return this.#queue;
   }
 
-  /** Runs `work` on a connection of its own. Throws as Store.query does. */
+  /**
+   * Runs `work` on a connection of its own. Throws as Store.query does. If it is short of memory, it runs again, and
+   * again if another query may have used the memory.
+   */
   run<T>(
     work: (queryConnection: QueryConnection) => Promise<T>,
     options?: QueryOptions,
   ): Promise<TimedResult<T>> {
     return this.#queue.run(async ({ signal }) => {
-      const used = this.#idle.pop() ?? new QueryConnection(await this.#options.connect());
-      const interrupter = interruptOn(signal, used.connection);
+      const attempt = () => this.#attempt(work, signal);
       try {
-        signal.throwIfAborted();
-        const result = await work(used);
-        this.#idle.push(used);
-        return result;
+        return await attempt();
       } catch (error) {
-        used.connection.closeSync(); // it may have an unfinished result
-        throw mapOutOfMemory(error);
+        if (!isShortOfMemory(error)) throw error;
+      }
+      this.#shortOfMemory++;
+      try {
+        return await this.#retries.run(() => this.#retry(attempt));
       } finally {
-        interrupter.stop();
+        this.#shortOfMemory--;
       }
     }, options);
+  }
+
+  async #retry<T>(attempt: () => Promise<T>): Promise<T> {
+    const isAlone = () => this.#queue.running === this.#shortOfMemory; // the others wait for `#retries`
+    for (let retries = 1; ; retries++) {
+      const wasAlone = isAlone();
+      try {
+        return await attempt();
+      } catch (error) {
+        const isFinal = (wasAlone && isAlone()) || retries === MAX_RETRIES || !isShortOfMemory(error);
+        if (isFinal) return mapOutOfMemory(error);
+      }
+      await sleep(RETRY_PAUSE_MS);
+    }
+  }
+
+  async #attempt<T>(work: (queryConnection: QueryConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
+    signal.throwIfAborted();
+    const used = this.#idle.pop() ?? new QueryConnection(await this.#options.connect());
+    const interrupter = interruptOn(signal, used.connection);
+    try {
+      signal.throwIfAborted();
+      const result = await work(used);
+      this.#idle.push(used);
+      return result;
+    } catch (error) {
+      used.connection.closeSync(); // it may have an unfinished result
+      throw error;
+    } finally {
+      interrupter.stop();
+    }
   }
 
   /** Cancels running queries, then closes every connection. */
@@ -63,7 +105,7 @@ export class QueryConnection {
     this.connection = connection;
   }
 
-  /** The statement may have been prepared for an earlier query: DuckDB must plan it when it runs (queries.ts). */
+  /** The statement may have been prepared for an earlier query: DuckDB must plan it when it runs (saved-query.ts). */
   async prepare(sql: string): Promise<DuckDBPreparedStatement> {
     const statement = this.#statements.get(sql) ?? (await this.connection.prepare(sql));
     this.#statements.delete(sql);
@@ -103,17 +145,16 @@ function interruptOn(signal: AbortSignal, connection: DuckDBConnection): { stop(
   };
 }
 
-/**
- * Too little free memory is temporary, so it becomes `unavailable`, and the caller can retry. Returns all other errors unchanged,
- * including the error of a query that needs more memory than DuckDB may ever use.
- */
-function mapOutOfMemory(error: unknown): unknown {
-  if (!isOutOfMemory(error) || exceedsMemoryLimit(error.message)) return error;
-  return new DendroError('unavailable', 'the store is short of memory; retry in a moment', { cause: error });
+/** Throws `unavailable` if there was too little free memory, so that the caller can retry. */
+function mapOutOfMemory(error: unknown): never {
+  if (!isShortOfMemory(error)) throw error;
+  throw new DendroError('unavailable', 'the store is short of memory; retry in a moment', { cause: error });
 }
 
-function isOutOfMemory(error: unknown): error is Error {
-  return error instanceof Error && error.message.startsWith('Out of Memory Error');
+/** Whether other queries may have used the memory. Not if a query needs more than DuckDB may ever use. */
+function isShortOfMemory(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.message.startsWith('Out of Memory Error') && !exceedsMemoryLimit(error.message);
 }
 
 /**

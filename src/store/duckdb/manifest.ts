@@ -69,7 +69,14 @@ const SCHEMA = v.object({
       fileBytes: COUNT,
       records: COUNT,
       loadedAt: MICROS,
+      /** How many entries of `erased` are older than the load. Undefined: none. */
+      erasedBefore: v.optional(COUNT),
     }),
+  ),
+  /** What was erased since the first load, the oldest first. */
+  erased: v.optional(
+    v.array(v.object({ projectHash: v.string(), beforeMicros: v.optional(v.number()) })),
+    [],
   ),
 });
 
@@ -88,6 +95,7 @@ export function emptyManifest(): Manifest {
     parts: [],
     setAside: [],
     loads: [],
+    erased: [],
   };
 }
 

@@ -1,6 +1,7 @@
 // Memtables: in-memory tables with the records from the spool that are not in a part yet. Each kind has one active memtable,
 // whose records are visible at once. Rotation replaces the active memtable by an empty one: the old one is immutable from then
 // on, and it is flushed: its records become parts, one for each time window that they belong to.
+import { MAX_MEMTABLE_BYTES, MAX_SORT_BYTES } from '../../domain/limits.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { offsetAfterLines } from '../../domain/log-line.ts';
 import type { Clock } from '../../system/clock.ts';
@@ -11,17 +12,13 @@ import { ROW_GROUP_ROWS } from './checksum.ts';
 import { isDataError, isFatalError } from './errors.ts';
 import { type Parts, QueryTable } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
-import { insertLines, memoryTableColumns } from './staging.ts';
+import { cutLargeLines, insertLines, memoryTableColumns } from './staging.ts';
 import { splitByWindow } from './time-windows.ts';
 
-/** If all active memtables together are larger than this, the largest is flushed: nine nearly full ones would not fit in memory. */
-const MAX_ACTIVE_BYTES = 160 * 1024 * 1024;
 /** `apply` waits while more than this many memtables wait for a flush. Records stay in the spool meanwhile. */
 const MAX_IMMUTABLE_MEMTABLES = 1;
 /** The pause after a failed flush, such as on a full disk. */
 const RETRY_MS = 5_000;
-/** A memtable is full at this size, because it is in memory. Large records reach it before ROW_GROUP_ROWS. */
-export const MAX_SORT_BYTES = 128 * 1024 * 1024;
 
 interface Memtable {
   readonly kind: LogKind;
@@ -128,12 +125,13 @@ export class Memtables {
     const alreadyApplied = Math.max(0, this.#activeOf(kind).nextSequence - firstSequence);
     if (alreadyApplied >= count) return;
     let [rest, left] = [lines.subarray(offsetAfterLines(lines, alreadyApplied)), count - alreadyApplied];
-    // Skips a gap: a failed spool write leaves unused sequence numbers.
+    // Skips a gap: records that are lost, or numbers that a failed spool write of an earlier release left unused.
     this.#activeOf(kind).nextSequence = firstSequence + alreadyApplied;
     const maxBytes = Math.min(MAX_SORT_BYTES, this.#parts.maxPartBytes);
     while (left > 0) {
       const memtable = this.#activeOf(kind);
-      const taken = Math.min(left, ROW_GROUP_ROWS - memtable.rows);
+      const [piece] = cutLargeLines([rest]);
+      const taken = Math.min(piece?.count ?? left, ROW_GROUP_ROWS - memtable.rows);
       const end = offsetAfterLines(rest, taken);
       await this.#insert(memtable, rest.subarray(0, end), taken);
       [rest, left] = [rest.subarray(end), left - taken];
@@ -192,7 +190,7 @@ export class Memtables {
   async #rotateLargest(): Promise<void> {
     const largestFirst = [...this.#active.values()].sort((a, b) => b.bytes - a.bytes);
     const bytes = largestFirst.reduce((sum, memtable) => sum + memtable.bytes, 0);
-    if (bytes > MAX_ACTIVE_BYTES && largestFirst[0] !== undefined) await this.#rotate(largestFirst[0]);
+    if (bytes > MAX_MEMTABLE_BYTES && largestFirst[0] !== undefined) await this.#rotate(largestFirst[0]);
   }
 
   async #createMemtable(kind: LogKind, nextSequence: number): Promise<Memtable> {

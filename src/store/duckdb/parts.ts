@@ -266,6 +266,7 @@ export class Parts {
       .then(afterwards)
       .catch(error => {
         this.#deletionError = error; // the next start deletes the file
+        this.#options.observe({ type: 'part_deletion_failed', path: this.#pathOf(part.entry.file), error });
       })
       .finally(() => this.#deletions.delete(deletion));
     this.#deletions.add(deletion);

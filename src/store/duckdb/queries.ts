@@ -13,7 +13,8 @@ import type { Memtables } from './memtables.ts';
 import { Part, type Parts, type QueryTable } from './parts.ts';
 import { findPatternProblem, PLANNED_WHEN_RUN, runSavedQuery, validateSavedQuery } from './saved-query.ts';
 
-const GAP = '(?:\\s|--[^\\n]*(?:\\n|$)|/\\*[\\s\\S]*?\\*/)*'; // white space and comments
+/** White space and comments. Each text matches in one way only: otherwise, many comments would take exponential time. */
+const GAP = '(?:\\s|--[^\\n]*(?:\\n|$)|/\\*(?:[^*]|\\*(?!/))*\\*/)*';
 const START = new RegExp(`^(${GAP})(with\\b${GAP}recursive\\b|with\\b)?`, 'i');
 /** No part has records of this range. */
 const NO_PARTS: TimeRange = { start: 1n, end: 0n };
@@ -53,8 +54,12 @@ export class Queries {
       const { result, queuedMs, executedMs } = await this.#pool.run(async connection => {
         const { sql, parts, missingParts, release } = this.#prepare(query.sql, options.range);
         used = parts;
-        const running = runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
-        return { ...(await running.finally(release)), missingParts };
+        try {
+          const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
+          return { ...rows, missingParts };
+        } finally {
+          release();
+        }
       }, options);
       return { ...result, queuedMs, executedMs };
     };

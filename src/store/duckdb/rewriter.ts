@@ -1,6 +1,7 @@
 // The jobs that replace parts: merging, expiry, eviction and erasure. Whole parts are deleted; other parts are replaced by one sorted
 // copy of the records that stay. Jobs pause while the store is busy. One job runs at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type ErasedRecords, toErasedRecords } from '../../domain/erased.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -9,7 +10,7 @@ import { addContents, EMPTY, ROW_GROUP_ROWS, readContent } from './checksum.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
 import { DuckDBTimestampValue } from './driver.ts';
 import { isDamageError } from './errors.ts';
-import type { PartEntry } from './manifest.ts';
+import type { Manifest, PartEntry } from './manifest.ts';
 import type { Part, Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import { windowOf } from './time-windows.ts';
@@ -60,8 +61,9 @@ export class Rewriter {
    * Implements Store.eraseProject. When it resolves, no file of a part has text of the project, except for those that were set aside.
    * If the process is killed, each part has all of these records or none.
    */
-  erase({ project, beforeMicros }: EraseScope): Promise<number> {
+  erase(scope: EraseScope): Promise<number> {
     const parts = this.#parts;
+    const { project, beforeMicros } = scope;
     const condition: Condition =
       beforeMicros === undefined
         ? { sql: 'project = $project', values: { project } }
@@ -78,6 +80,9 @@ export class Rewriter {
           if (parts.list().includes(part)) throw error; // otherwise it is damaged and was set aside
         }
       await parts.deletionsDone();
+      // The same content can be loaded again. Without an earlier load, there is nothing to remember.
+      if (parts.manifest.loads.length > 0)
+        await parts.commit({ change: manifest => ({ erased: addErased(manifest, toErasedRecords(scope)) }) });
       return erased;
     });
   }
@@ -246,4 +251,18 @@ export function chooseParts(parts: readonly Part[], minRuns: number, maxBytes: n
     if (runs >= minRuns) return chosen;
   }
   return [];
+}
+
+/** Keeps one entry of each project that no load counts yet: otherwise, regular erasures would let the list grow. */
+function addErased({ erased, loads }: Manifest, added: ErasedRecords): ErasedRecords[] {
+  const counted = Math.max(...loads.map(({ erasedBefore = 0 }) => erasedBefore));
+  const isSameProject = ({ projectHash }: ErasedRecords) => projectHash === added.projectHash;
+  const same = erased.slice(counted).find(isSameProject);
+  if (same?.beforeMicros === undefined && same !== undefined) return erased; // it includes everything
+  const beforeMicros =
+    added.beforeMicros === undefined
+      ? undefined
+      : Math.max(added.beforeMicros, same?.beforeMicros ?? -Infinity);
+  const others = erased.slice(counted).filter(entry => !isSameProject(entry));
+  return [...erased.slice(0, counted), ...others, { ...added, beforeMicros }];
 }

@@ -1,8 +1,7 @@
 // Validates and runs a saved query on one connection. Values are bound by name, never spliced into the SQL.
 import { DendroError } from '../../domain/errors.ts';
-import { findColumnProblem } from '../column-types.ts';
 import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
-import { countCharacters } from '../result-size.ts';
+import { countCharacters, findColumnProblem } from '../results.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
 import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
 import type { QueryConnection } from './connection-pool.ts';

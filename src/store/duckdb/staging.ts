@@ -2,7 +2,13 @@
 // than values that JavaScript passes to it.
 import { rm, writeFile } from 'node:fs/promises';
 import { columnsOf, type LogKind } from '../../domain/log-columns.ts';
-import { JSON_STRINGS_FLAG, lineFieldsOf, NULL_MARKER, UNIT_SEPARATOR } from '../../domain/log-line.ts';
+import {
+  JSON_STRINGS_FLAG,
+  lineFieldsOf,
+  NULL_MARKER,
+  offsetAfterLine,
+  UNIT_SEPARATOR,
+} from '../../domain/log-line.ts';
 import { selectWithFieldColumns } from './field-columns.ts';
 import type { StoreConnection } from './run-long.ts';
 
@@ -19,6 +25,38 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /** An insert of this size or more takes at least 10 ms, so it uses `runLong` (run-long.ts). */
 const LONG_INSERT_BYTES = 1024 * 1024;
+
+/** DuckDB parses the metadata of this many records at once. */
+const VECTOR_ROWS = 2048;
+/** Lines that are parsed at once. Parsed JSON takes up to 20 times the memory of its text. */
+const MAX_PARSED_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Cuts chunks of whole lines into pieces that are inserted one after the other: most often one piece, but a few lines at a time if
+ * they are large.
+ */
+export function* cutLargeLines(
+  chunks: readonly Uint8Array[],
+): Generator<{ readonly count: number; readonly chunks: readonly Uint8Array[] }> {
+  let piece = { count: 0, chunks: [] as Uint8Array[] };
+  let parsedBytes = 0;
+  for (const chunk of chunks) {
+    let start = 0;
+    for (let end = 0; end < chunk.length; piece.count++) {
+      const lineBytes = offsetAfterLine(chunk, end) - end;
+      if (piece.count % VECTOR_ROWS === 0) parsedBytes = 0;
+      parsedBytes += lineBytes;
+      if (parsedBytes > MAX_PARSED_BYTES && piece.count > 0) {
+        yield { ...piece, chunks: [...piece.chunks, chunk.subarray(start, end)] };
+        piece = { count: 0, chunks: [] };
+        [start, parsedBytes] = [end, lineBytes];
+      }
+      end += lineBytes;
+    }
+    piece.chunks.push(chunk.subarray(start));
+  }
+  yield piece;
+}
 
 /**
  * Inserts chunks of whole lines (log-line.ts) into a table that has the columns of `<kind>_logs`. `file` is the temporary file; inserts

@@ -1,4 +1,4 @@
-// Compares the columns that a query returns with those that its endpoint declares. Each store passes the types that it accepts.
+// What both stores check about a result: its columns, compared with those that the endpoint declares, and its size.
 import type { Column, ColumnType } from './store.ts';
 
 export interface AcceptedTypes {
@@ -8,7 +8,7 @@ export interface AcceptedTypes {
   readonly hint?: (type: ColumnType) => string;
 }
 
-/** Returns the first difference in one sentence, or undefined. */
+/** Returns the first difference in one sentence, or undefined. Each store passes the types that it accepts. */
 export function findColumnProblem(
   declared: readonly Column[],
   returned: readonly { readonly name: string; readonly type: string }[],
@@ -23,4 +23,14 @@ export function findColumnProblem(
       return `returns ${name} as ${returnedType}, which is not a valid type for ${type}${hint(type)}`;
   }
   return undefined;
+}
+
+/**
+ * The characters of all strings in a row. ClickHouse returns 64-bit integers as strings, so they count too. Other cells are small
+ * and do not count.
+ */
+export function countCharacters(row: readonly unknown[]): number {
+  let characters = 0;
+  for (const cell of row) if (typeof cell === 'string') characters += cell.length;
+  return characters;
 }
