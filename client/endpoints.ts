@@ -80,9 +80,9 @@ export interface BuiltInEndpoints {
     parameters: {
       /** Project reference. Only records of this project are counted. */
       project: string;
-      /** Log kind. */
-      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
-      /** Search expression, such as: timeout -retry "connection reset" status:5xx. If absent or empty, all records. */
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:>=500. If absent or empty, all records. */
       query?: string | undefined;
       /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
       iso_timestamp_start?: string | Date | undefined;
@@ -90,8 +90,8 @@ export interface BuiltInEndpoints {
       iso_timestamp_end?: string | Date | undefined;
       /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
       project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
-      /** Field whose values are counted. If the log kind does not have it, there are none. */
-      field: 'status' | 'method' | 'path' | 'function' | 'host' | 'level';
+      /** Field whose values are counted, such as status, function_id or request.headers.cf_ray. */
+      field: string;
     };
     row: {
       /** Value of the field. */
@@ -105,9 +105,9 @@ export interface BuiltInEndpoints {
     parameters: {
       /** Project reference. Only records of this project are counted. */
       project: string;
-      /** Log kind. */
-      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
-      /** Search expression, such as: timeout -retry "connection reset" status:5xx. If absent or empty, all records. */
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:>=500. If absent or empty, all records. */
       query?: string | undefined;
       /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
       iso_timestamp_start?: string | Date | undefined;
@@ -127,13 +127,13 @@ export interface BuiltInEndpoints {
       count: number;
     };
   };
-  /** One record by id and timestamp, with its neighbours in time of the same project and log kind, newest first. */
+  /** One record by id and timestamp, with its neighbours in time of the same project, of one or all log kinds, newest first. */
   'logs.record': {
     parameters: {
       /** Project reference. Only records of this project are returned. */
       project: string;
-      /** Log kind. */
-      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
       /** Identifier of the record. */
       id: string;
       /** Time of the record, as logs.search returns it or as RFC 3339. */
@@ -158,14 +158,14 @@ export interface BuiltInEndpoints {
       position: number;
     };
   };
-  /** The records of one project and log kind that match a search expression, newest first, 100 per page. */
+  /** The records of one project, of one or all log kinds, that match a search expression, newest first, 100 per page. */
   'logs.search': {
     parameters: {
       /** Project reference. Only records of this project are returned. */
       project: string;
-      /** Log kind. */
-      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | undefined;
-      /** Search expression, such as: timeout -retry "connection reset" status:5xx. If absent or empty, all records. */
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:>=500. If absent or empty, all records. */
       query?: string | undefined;
       /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
       iso_timestamp_start?: string | Date | undefined;

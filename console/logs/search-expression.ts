@@ -14,23 +14,37 @@ export interface PlacedTerm extends Term {
   /** The characters of the expression that the term occupies; `end` is exclusive. */
   readonly start: number;
   readonly end: number;
+  /** The number of parentheses around the term. */
+  readonly depth: number;
 }
 
 export function parseTerms(expression: string): PlacedTerm[] {
-  // Anything up to a space, where a space in quotes does not count. A quote without an end reaches to the end of the text.
-  const pieces = expression.matchAll(/(?:"(?:\\["\\]|[^"])*(?:"|$)|[^\s"])+/g);
-  return [...pieces].map(({ 0: text, index }) => ({
-    ...parseTerm(text),
-    start: index,
-    end: index + text.length,
-  }));
+  return scan(expression).terms;
 }
+
+/** `hasOr`: there is an OR that is not in parentheses. */
+function scan(expression: string): { terms: PlacedTerm[]; hasOr: boolean } {
+  const terms: PlacedTerm[] = [];
+  let depth = 0;
+  let hasOr = false;
+  // Anything up to a space or a parenthesis, where those in quotes do not count. A quote without an end reaches to the end.
+  for (const { 0: text, index } of expression.matchAll(/[()]|(?:"(?:\\["\\]|[^"])*(?:"|$)|[^\s"()])+/g))
+    if (text === '(') depth += 1;
+    else if (text === ')') depth -= 1;
+    else if (text === 'OR') hasOr ||= depth === 0;
+    else if (text !== '-') terms.push({ ...parseTerm(text), start: index, end: index + text.length, depth });
+  return { terms, hasOr };
+}
+
+/** A key after a dot can be in quotes. */
+const FIELD = /^([a-z_][\w-]*(?:\.(?:[\w-]+|"(?:[^"\\]|\\["\\]|\\(?!["\\]))+"))*):(.*)$/is;
 
 function parseTerm(text: string): Term {
   const isExcluded = text.startsWith('-') && text.length > 1;
   const rest = isExcluded ? text.slice(1) : text;
-  const [, field, value = rest] = /^([a-z_]+):(.*)$/is.exec(rest) ?? [];
-  return { field: field?.toLowerCase(), value: unquote(value), isExcluded };
+  const [, field, value = rest] = FIELD.exec(rest) ?? [];
+  const isPath = field?.includes('.'); // a path of keys in the metadata; the case of other names does not matter
+  return { field: isPath ? field : field?.toLowerCase(), value: unquote(value), isExcluded };
 }
 
 /** Removes the quotes. A backslash stands before a quote or a backslash that belongs to the text. */
@@ -45,33 +59,56 @@ export function findTermAt(expression: string, caret: number): PlacedTerm | unde
 }
 
 /** Matches a value that needs no quotes. Other characters, without quotes, could end the value or change its meaning. */
-const NEEDS_NO_QUOTES = /^[\p{L}\p{N}/._][\p{L}\p{N}/._@%+~#=-]*$/u;
+const NEEDS_NO_QUOTES = /^(?!(?:OR|AND|NOT)$|OR-|.*\.\.)[\p{L}\p{N}/._][\p{L}\p{N}/._@%+#-]*$/iu;
 
 export function formatTerm({ field, value, isExcluded, isPattern = false }: Term): string {
   const quoted = isPattern || NEEDS_NO_QUOTES.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
   return `${isExcluded ? '-' : ''}${field === undefined ? '' : `${field}:`}${quoted}`;
 }
 
-/** Adds a term. Removes the same term and its opposite, so that the expression has no duplicate and no contradiction. */
+/**
+ * Adds a term that records must match too. Removes the same term and its opposite, so that the expression has no duplicate and no
+ * contradiction, but not within parentheses, where they are one of several alternatives.
+ */
 export function addTerm(expression: string, term: Term): string {
-  const others = parseTerms(expression).filter(other => !isSameCondition(other, term));
-  return `${joinTerms(expression, others)} ${formatTerm(term)}`.trim();
+  const { terms, hasOr } = scan(expression);
+  const removed = terms.filter(other => other.depth === 0 && isSameCondition(other, term));
+  const others = hasOr ? `(${expression.trim()})` : removed.reduceRight(cut, expression);
+  return `${others} ${formatTerm(term)}`.trim();
 }
 
-/** The terms as they are written in the expression. */
-function joinTerms(expression: string, terms: readonly PlacedTerm[]): string {
-  return terms.map(({ start, end }) => expression.slice(start, end)).join(' ');
+function cut(expression: string, { start, end }: PlacedTerm): string {
+  return `${expression.slice(0, start).trimEnd()} ${expression.slice(end).trimStart()}`.trim();
 }
 
 function isSameCondition(a: Term, b: Term): boolean {
   return a.field === b.field && a.value.toLowerCase() === b.value.toLowerCase();
 }
 
+/** The same term in the expression; undefined if it has none, or only as one of several alternatives. */
+export function findTerm(expression: string, term: Term): PlacedTerm | undefined {
+  const { terms, hasOr } = scan(expression);
+  const isSame = (other: PlacedTerm) =>
+    other.depth === 0 && other.isExcluded === term.isExcluded && isSameCondition(other, term);
+  return hasOr ? undefined : terms.find(isSame);
+}
+
+/** Adds the term, or removes it if the expression has it. */
+export function toggleTerm(expression: string, term: Term): string {
+  const found = findTerm(expression, term);
+  return found === undefined ? addTerm(expression, term) : cut(expression, found);
+}
+
+/** Without the values of a field that it includes or excludes, for a list of all its values. */
+export function withoutField(expression: string, field: string): string {
+  const { terms, hasOr } = scan(expression);
+  const values = terms.filter(term => term.depth === 0 && term.field === field);
+  return hasOr ? expression : values.reduceRight(cut, expression);
+}
+
+/** Returns an empty expression if the term is one of several alternatives: the others say nothing about its values. */
 export function removeTerm(expression: string, term: PlacedTerm): string {
-  return joinTerms(
-    expression,
-    parseTerms(expression).filter(({ start }) => start !== term.start),
-  );
+  return term.depth > 0 || scan(expression).hasOr ? '' : cut(expression, term);
 }
 
 /** The server rejects longer phrases and patterns. */
@@ -80,10 +117,14 @@ const MAX_PHRASE_CHARACTERS = 128;
 const MAX_VALUE_CHARACTERS = 500;
 
 /**
- * The term that finds a value of a record: by its field, if there is one. A value that is too long is found by its beginning. The
- * field `path` has no query string.
+ * The term that finds a value of a record: by its field, if there is one. A value that is too long is found by its beginning, or by a
+ * phrase if the field is a path. A value of several lines is found by a phrase: the search box has one line. The field `path` has no
+ * query string.
  */
-export function toTerm(field: string | undefined, text: string, isExcluded: boolean): Term {
+export function toTerm(name: string | undefined, text: string, isExcluded: boolean): Term {
+  const isPhrase =
+    /[\r\n]/.test(text) || (name?.includes('.') === true && text.length > MAX_VALUE_CHARACTERS);
+  const field = isPhrase ? undefined : name;
   const value = field === 'path' ? text.replace(/\?.*/s, '') : text;
   if (field !== undefined && value !== '' && value.length <= MAX_VALUE_CHARACTERS)
     return { field, value, isExcluded };

@@ -1,8 +1,9 @@
 // An endpoint as GET /api/endpoints describes it. OpenAPI, `dendro types`, `dendro mcp` and clients use this form, so the same
 // code can describe an endpoint that this program has loaded and one that a running server returned.
 import { MAX_VALUE_LENGTH } from '../domain/limits.ts';
-import { fieldsOf } from '../domain/log-fields.ts';
-import { type EndpointDefinition, kindsOf } from './definition.ts';
+import { fieldsOf, LOG_FIELDS } from '../domain/log-fields.ts';
+import { SEARCH_COLUMNS } from '../store/condition.ts';
+import { type EndpointDefinition, listSelections } from './definition.ts';
 import type { Parameter } from './parameter-definition.ts';
 
 export interface CatalogEntry {
@@ -32,7 +33,7 @@ export interface CatalogParameter {
   readonly max?: number;
   /** Only for the type `timestamp`: whole Unix microseconds are allowed too. */
   readonly accepts_microseconds?: true;
-  /** Only for the type `search`: the fields that a search expression can use, by log kind. */
+  /** Only for the types `search` and `field`: the searchable fields by log kind. Columns and keys of the metadata can be used too. */
   readonly fields?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -83,10 +84,11 @@ function toCatalogParameter(
     case 'timestamp':
       return { ...common, ...(parameter.accepts_microseconds && { accepts_microseconds: true }) };
     case 'search':
-      return {
-        ...common,
-        fields: Object.fromEntries(kindsOf(definition).map(kind => [kind, fieldsOf(kind)])),
-      };
+    case 'field': {
+      const selections = listSelections(definition);
+      const fields = selections.map(kind => [kind, kind === 'all' ? LOG_FIELDS : fieldsOf(kind)]);
+      return { ...common, fields: Object.fromEntries(fields) };
+    }
     default:
       return common;
   }
@@ -95,6 +97,8 @@ function toCatalogParameter(
 function defaultOf<T>(parameter: { readonly default?: T | undefined }): { readonly default?: T } {
   return parameter.default === undefined ? {} : { default: parameter.default };
 }
+
+const FIELD_NAMES = `Fields: ${[...LOG_FIELDS, ...SEARCH_COLUMNS, 'trace_id'].join(', ')}, any path of keys in the metadata such as request.headers.cf_ray or labels."app/name", and metadata.KEY for one key.`;
 
 /** The JSON Schema of a parameter, for OpenAPI and for the tools of `dendro mcp`. */
 export function parameterSchema(parameter: CatalogParameter): Record<string, unknown> {
@@ -118,7 +122,14 @@ export function parameterSchema(parameter: CatalogParameter): Record<string, unk
     case 'boolean':
       return { type: 'boolean', ...defaultValue };
     case 'search':
-      return { type: 'string', maxLength: MAX_VALUE_LENGTH, examples: ['timeout -retry status:5xx'] };
+      return {
+        type: 'string',
+        maxLength: MAX_VALUE_LENGTH,
+        examples: ['timeout -retry status:>=500', '(level:error OR exists:parsed.detail) path:/rest/v1*'],
+        description: `Words, "phrases", field:value with * as a wildcard, comparisons (>=500, 500..599), exists:field, - to exclude, OR and parentheses. ${FIELD_NAMES}`,
+      };
+    case 'field':
+      return { type: 'string', maxLength: MAX_VALUE_LENGTH, description: FIELD_NAMES };
     default:
       return { type: 'string', maxLength: MAX_VALUE_LENGTH };
   }

@@ -4,36 +4,32 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { MAX_SQL_BYTES } from '../domain/limits.ts';
-import type { LogKind } from '../domain/log-columns.ts';
+import type { KindOrAll } from '../store/log-sql.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
 import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
 import { describeFileError } from '../system/file-access.ts';
 import {
   type EndpointDefinition,
   EXPLAIN_TIMES,
-  kindsOf,
   listRangeNames,
+  listSelections,
   readDefinition,
-  searchParameterOf,
-  selectKinds,
+  selectKind,
 } from './definition.ts';
-import { listBoundNames } from './parameter-definition.ts';
-import { createSampleValues } from './parameters.ts';
-import { fillPlaceholders, listKnownPlaceholders, listPlaceholders } from './sql-template.ts';
+import { listBoundNames, type Parameter } from './parameter-definition.ts';
+import { createSampleValues, readFields, readSearch } from './parameters.ts';
+import { fillTemplate, listPlaceholders, PLACEHOLDERS } from './sql-template.ts';
 import { readText, readYamlFile } from './yaml-file.ts';
 
-/** The SQL of an endpoint, with its placeholders filled. */
-export interface EndpointQueries {
-  readonly query: SavedQuery;
-  /** Counts the records that remain after each condition of the query; undefined if the folder has no explain SQL for the store. */
-  readonly explainQuery: SavedQuery | undefined;
-}
-
-/** If a parameter selects the log kind, `query` and `explainQuery` are those of the first kind; otherwise they are the only ones. */
-export interface Endpoint extends EndpointQueries {
+export interface Endpoint {
   readonly definition: EndpointDefinition;
-  /** By log kind, if a parameter selects it. Otherwise empty. */
-  readonly queriesByKind: ReadonlyMap<LogKind, EndpointQueries>;
+  /** Its SQL is a template (sql-template.ts). */
+  readonly query: SavedQuery;
+  /**
+   * Counts the records that remain after each condition of the query; undefined if the folder has no explain SQL for the store. Its SQL
+   * is a template.
+   */
+  readonly explainQuery: SavedQuery | undefined;
   readonly definitionFile: string;
   readonly sqlFile: string;
   readonly explainFile: string;
@@ -94,10 +90,28 @@ export function listTiers(definitions: readonly EndpointDefinition[]): string[] 
   return [...tiers];
 }
 
-/** The queries for a request: those of the log kind that it selects, or the only ones. */
-export function selectQueries(endpoint: Endpoint, values: BoundValues): EndpointQueries {
-  const [kind] = selectKinds(endpoint.definition, values);
-  return (kind === undefined ? undefined : endpoint.queriesByKind.get(kind)) ?? endpoint;
+/** A query of a request: its template filled for the log kind, the search and the fields that the request selects. */
+export interface RequestQuery {
+  readonly query: SavedQuery;
+  /** Those of the request, and those that the filled template needs. */
+  readonly values: BoundValues;
+}
+
+/** `values` are those that bindParameters returned. */
+export function fillQuery(
+  definition: EndpointDefinition,
+  template: SavedQuery,
+  values: BoundValues,
+  store: StoreName,
+): RequestQuery {
+  const search = readSearch(definition, values);
+  const { sql, values: added } = fillTemplate(template.sql, {
+    store,
+    kind: selectKind(definition, values),
+    search,
+    fields: readFields(definition, values),
+  });
+  return { query: { ...template, sql }, values: { ...values, ...added } };
 }
 
 /**
@@ -106,32 +120,47 @@ export function selectQueries(endpoint: Endpoint, values: BoundValues): Endpoint
  * the start would take several times as long.
  */
 export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
-  for (const endpoint of catalog.endpoints)
+  for (const endpoint of catalog.endpoints) {
+    const selections = listSelections(endpoint.definition);
     if (!endpoint.isShipped) await checkEndpoint(endpoint, store);
-    else if (store.name !== 'duckdb') await checkEndpoint({ ...endpoint, queriesByKind: new Map() }, store);
+    else if (store.name !== 'duckdb') await checkEndpoint(endpoint, store, selections.slice(0, 1));
+  }
 }
 
-export async function checkEndpoint(endpoint: Endpoint, store: Store): Promise<void> {
-  const { definition, sqlFile, explainFile, queriesByKind } = endpoint;
-  const sample = createSampleValues(definition);
+export async function checkEndpoint(
+  endpoint: Endpoint,
+  store: Store,
+  selections: readonly KindOrAll[] = listSelections(endpoint.definition),
+): Promise<void> {
+  const { definition, sqlFile, explainFile } = endpoint;
+  const { reads } = definition;
   const pinParameters = listPinParameters(definition);
   const required = [...pinParameters, ...listRequiredParameters(definition)];
-  for (const { query, explainQuery } of queriesByKind.size === 0 ? [endpoint] : queriesByKind.values()) {
-    await checkQuery(store, query, { sample, required }, sqlFile);
-    if (explainQuery !== undefined)
-      await checkQuery(store, explainQuery, { sample, required: pinParameters }, explainFile);
+  for (const kind of selections) {
+    const sample = createSampleValues(
+      definition,
+      typeof reads === 'string' ? {} : { [reads.parameter]: kind },
+    );
+    const check = async (template: SavedQuery, requiredParameters: RequiredParameters[], file: string) => {
+      const { query, values } = fillQuery(definition, template, sample, store.name);
+      await checkQuery(store, query, { sample: values, required: requiredParameters }, file);
+    };
+    await check(endpoint.query, required, sqlFile);
+    if (endpoint.explainQuery !== undefined) await check(endpoint.explainQuery, pinParameters, explainFile);
   }
 }
 
 /**
  * The SQL must use every declared parameter, because a forgotten condition would return too many records. Instead of the
- * parameter, it can use a value that depends on it: one that its choices set, one of the values that a cursor or a search binds,
- * or a bound of the time range, such as $range_start. The parameter that selects the log kind is exempt: it selects the table.
+ * parameter, it can use a value that depends on it: one that its choices set, one of the values that a cursor binds, or a bound of
+ * the time range, such as $range_start. The parameter that selects the log kind is exempt: it selects the table. readSql checks the
+ * parameters that have a placeholder.
  */
 function listRequiredParameters(definition: EndpointDefinition): RequiredParameters[] {
   const { parameters, reads } = definition;
   return Object.entries(parameters)
     .filter(([name]) => typeof reads === 'string' || name !== reads.parameter)
+    .filter(([name, parameter]) => placeholderOf(name, parameter) === undefined)
     .map(([name, parameter]) => ({
       anyOf: [...listBoundNames(name, parameter), ...listRangeNames(definition, name, parameter)],
       reason: `the definition declares the parameter ${name}; use it in the SQL, or remove it from the definition`,
@@ -196,24 +225,14 @@ function loadEndpoint(folder: string, store: StoreName, isShipped: boolean): End
   const definition = loadDefinition(definitionFile);
   const sqlFile = join(folder, `${store}.sql`);
   const explainFile = join(folder, `explain.${store}.sql`);
-  const query = {
-    sql: readSql(sqlFile, definition),
-    columns: listColumns(definition),
-    maxRows: definition.max_rows,
-  };
-  const explainQuery = existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined;
-  const forKind = (kind: LogKind): EndpointQueries => ({
-    query: fillQuery(query, definition, kind, store),
-    explainQuery: explainQuery && fillQuery(explainQuery, definition, kind, store),
-  });
-  const kinds = kindsOf(definition);
-  const [firstKind] = kinds;
   return {
-    ...(firstKind === undefined || definition.reads === 'all' ? { query, explainQuery } : forKind(firstKind)),
-    queriesByKind: new Map(
-      typeof definition.reads === 'string' ? [] : kinds.map(kind => [kind, forKind(kind)]),
-    ),
     definition,
+    query: {
+      sql: readSql(sqlFile, definition, true),
+      columns: listColumns(definition),
+      maxRows: definition.max_rows,
+    },
+    explainQuery: existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined,
     definitionFile,
     sqlFile,
     explainFile,
@@ -225,14 +244,14 @@ export function listColumns({ columns }: EndpointDefinition): Column[] {
   return Object.entries(columns).map(([name, { type }]) => ({ name, type }));
 }
 
-function fillQuery(
-  query: SavedQuery,
-  definition: EndpointDefinition,
-  kind: LogKind,
-  store: StoreName,
-): SavedQuery {
-  const context = { store, kind, searchParameter: searchParameterOf(definition) };
-  return { ...query, sql: fillPlaceholders(query.sql, context) };
+function isPlaceholder(name: string): boolean {
+  return name === 'search' || PLACEHOLDERS.includes(name);
+}
+
+/** The placeholder of a parameter that is not bound as a value. */
+function placeholderOf(name: string, { type }: Parameter): string | undefined {
+  if (type === 'search') return 'search';
+  return type === 'field' ? name : undefined;
 }
 
 function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQuery {
@@ -243,17 +262,28 @@ function loadExplainQuery(file: string, definition: EndpointDefinition): SavedQu
     ...EXPLAIN_TIMES.map(name => ({ name, type: 'unix_microseconds' as const })),
     ...conditions.map(name => ({ name, type: 'integer' as const })),
   ];
-  return { sql: readSql(file, definition), columns, maxRows: 1 };
+  return { sql: readSql(file, definition, false), columns, maxRows: 1 };
 }
 
-function readSql(file: string, definition: EndpointDefinition): string {
+/** `usesAll`: the SQL must use the placeholder of every parameter that has one, because a forgotten one would be ignored. */
+function readSql(file: string, { parameters }: EndpointDefinition, usesAll: boolean): string {
   const sql = readText(file, MAX_SQL_BYTES);
-  const known =
-    definition.reads === 'all' ? [] : listKnownPlaceholders(searchParameterOf(definition) !== undefined);
-  const unknown = listPlaceholders(sql).find(name => !known.includes(name));
+  const used = listPlaceholders(sql);
+  const ofParameters = Object.entries(parameters).flatMap(([name, parameter]) => {
+    const placeholder = placeholderOf(name, parameter);
+    return placeholder === undefined ? [] : [{ name, placeholder }];
+  });
+  const ambiguous = ofParameters.find(({ name, placeholder }) => name === placeholder && isPlaceholder(name));
+  if (ambiguous !== undefined)
+    throw new OperatorError(`${file}: a parameter of type field cannot be called ${ambiguous.name}`);
+  const known = [...PLACEHOLDERS, ...ofParameters.map(({ placeholder }) => placeholder)];
+  const unknown = used.find(name => !known.includes(name));
   if (unknown !== undefined)
+    throw new OperatorError(`${file}: there is no placeholder {{${unknown}}}; allowed: ${known.join(', ')}`);
+  const unused = ofParameters.find(({ placeholder }) => !used.includes(placeholder));
+  if (usesAll && unused !== undefined)
     throw new OperatorError(
-      `${file}: there is no placeholder {{${unknown}}}; ${known.length === 0 ? 'with reads: all there are none' : `allowed: ${known.join(', ')}`}`,
+      `${file}: does not use {{${unused.placeholder}}}: the definition declares the parameter ${unused.name}; use it in the SQL, or remove it from the definition`,
     );
   return sql;
 }

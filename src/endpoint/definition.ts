@@ -1,6 +1,7 @@
 // The schema of endpoint.yaml: an endpoint, its parameters and its columns.
 import * as v from 'valibot';
 import { isLogKind, LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
+import type { KindOrAll } from '../store/log-sql.ts';
 import type { BoundValues } from '../store/store.ts';
 import {
   type ChoiceParameter,
@@ -48,7 +49,8 @@ const endpointDefinition = v.strictObject({
   ),
   description,
   /**
-   * The log kind that the query reads; `{ parameter: NAME }`: the kind that the choice parameter NAME selects; `all`: every kind.
+   * The log kind that the query reads; `all`: every kind; `{ parameter: NAME }`: the kind, or `all`, that the choice parameter NAME
+   * selects.
    * The header Dendro-Data-Through contains the timestamp of the newest record of these kinds.
    */
   reads: v.union(
@@ -132,7 +134,7 @@ export function readDefinition(
 }
 
 /** The message of an issue for which the schema defines none. */
-function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
+export function describeIssue({ expected, received }: v.BaseIssue<unknown>): string {
   if (expected === 'never') return 'unknown key';
   return received === 'undefined' ? 'is missing' : `must be ${expected}, not ${received}`;
 }
@@ -153,14 +155,11 @@ function findProblem(definition: EndpointDefinition): DefinitionProblem | undefi
 }
 
 function findReadsProblem({ reads, parameters }: EndpointDefinition): string | undefined {
-  const hasSearch = Object.values(parameters).some(({ type }) => type === 'search');
-  if (reads === 'all')
-    return hasSearch ? 'a parameter of type search needs one log kind; the fields depend on it' : undefined;
   if (typeof reads === 'string') return undefined;
   const parameter = parameters[reads.parameter];
   if (parameter?.type !== 'choice') return `${reads.parameter} is not a parameter of type choice`;
-  if (Object.keys(parameter.choices).some(choice => !isLogKind(choice)))
-    return `the choices of ${reads.parameter} must be log kinds: ${LOG_KINDS.join(', ')}`;
+  if (Object.keys(parameter.choices).some(choice => !isKindOrAll(choice)))
+    return `the choices of ${reads.parameter} must be log kinds or all: ${LOG_KINDS.join(', ')}, all`;
   return findAbsenceProblem(reads.parameter, parameter);
 }
 
@@ -211,19 +210,27 @@ function findPartialProblem(definition: EndpointDefinition): string | undefined 
   return missing === undefined ? undefined : `needs a column ${missing[0]} of type ${missing[1]}`;
 }
 
-/** The log kinds that the endpoint can read. */
-export function kindsOf({ reads, parameters }: EndpointDefinition): readonly LogKind[] {
-  if (reads === 'all') return LOG_KINDS;
+/** Each log kind that a request can select, and `all` if it can select all of them. */
+export function listSelections({ reads, parameters }: EndpointDefinition): readonly KindOrAll[] {
   if (typeof reads === 'string') return [reads];
   const parameter = parameters[reads.parameter];
-  return parameter?.type === 'choice' ? Object.keys(parameter.choices).filter(isLogKind) : [];
+  return parameter?.type === 'choice' ? Object.keys(parameter.choices).filter(isKindOrAll) : [];
+}
+
+/** The log kind that a request reads, or `all`. */
+export function selectKind({ reads }: EndpointDefinition, values: BoundValues): KindOrAll {
+  const kind = typeof reads === 'string' ? reads : String(values[reads.parameter]?.value);
+  return isKindOrAll(kind) ? kind : 'all';
 }
 
 /** The log kinds that a request reads. */
 export function selectKinds(definition: EndpointDefinition, values: BoundValues): readonly LogKind[] {
-  const { reads } = definition;
-  if (typeof reads === 'string') return kindsOf(definition);
-  return kindsOf(definition).filter(kind => kind === values[reads.parameter]?.value);
+  const kind = selectKind(definition, values);
+  return kind === 'all' ? LOG_KINDS : [kind];
+}
+
+function isKindOrAll(text: string): text is KindOrAll {
+  return text === 'all' || isLogKind(text);
 }
 
 export function searchParameterOf({ parameters }: EndpointDefinition): string | undefined {

@@ -3,7 +3,7 @@
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues, Cell, SavedQuery } from '../store/store.ts';
-import { type Endpoint, selectQueries } from './catalog.ts';
+import { type Endpoint, fillQuery } from './catalog.ts';
 import {
   boundRangeOf,
   type EndpointDefinition,
@@ -76,15 +76,14 @@ export async function explainEndpoint(
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
   const { store, clock, observe } = dependencies;
-  requireExplainQuery(endpoint); // first: an endpoint without explain SQL is always not_found
+  const template = requireExplainQuery(endpoint); // first: an endpoint without explain SQL is always not_found
   const { projects } = runOptions;
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, runOptions);
   const { requestId, ...options } = toQueryOptions(definition, runOptions);
   const isExpensive = await checkPatterns(store, definition, values, options);
-  // The query of the log kind that the request selects.
-  const query = requireExplainQuery({ ...endpoint, ...selectQueries(endpoint, values) });
-  const bound = addContextValues(definition, values, clock(), pin);
+  const { query, values: filled } = fillQuery(definition, template, values, store.name);
+  const bound = addContextValues(definition, filled, clock(), pin);
   const { rows, truncated, queuedMs, executedMs } = await store.query(query, bound, {
     ...options,
     isExpensive,

@@ -1,7 +1,5 @@
 // The schema of the parameters in endpoint.yaml, and the names of the values that they bind.
 import * as v from 'valibot';
-import { LOG_FIELDS } from '../domain/log-fields.ts';
-import { searchValueNames } from './search-patterns.ts';
 
 export const description = v.pipe(v.string(), v.nonEmpty('must not be empty'));
 export const flag = v.optional(v.boolean(), false);
@@ -48,8 +46,14 @@ export const parameter = v.variant('type', [
     default: v.optional(v.boolean()),
     description,
   }),
-  /** A search expression (search-expression.ts). Bound as several text values, which the SQL uses through {{search}}. */
-  v.strictObject({ type: v.literal('search'), required: flag, description }),
+  /** A search expression (search-expression.ts). The SQL uses its condition as {{search}}. */
+  v.strictObject({
+    type: v.literal('search'),
+    required: flag,
+    description,
+  }),
+  /** The name of a field, as in a search expression. The SQL uses the value of that field as {{NAME}}, a text. */
+  v.strictObject({ type: v.literal('field'), required: flag, description }),
   /** Where a page starts (pages.ts). Bound as a timestamp, an id, the number of records to skip and the size of the first slice. */
   v.strictObject({
     type: v.literal('cursor'),
@@ -164,18 +168,13 @@ function describeTypes(values: Record<string, string | number>): string {
     .join();
 }
 
-/** The names of the SQL parameters that a parameter sets: its own and, for a choice, a cursor or a search, further ones. */
+/** The names of the SQL parameters that a parameter sets: its own and, for a choice or a cursor, further ones. */
 export function listBoundNames(name: string, parameter: Parameter): string[] {
   switch (parameter.type) {
     case 'choice':
       return [name, ...Object.keys(Object.values(parameter.choices)[0] ?? {})];
     case 'cursor':
       return [name, ...Object.values(cursorValueNames(name))];
-    case 'search': {
-      const { words, excludedWords, field } = searchValueNames(name);
-      const values = [...words, excludedWords, ...LOG_FIELDS.map(field)];
-      return [name, ...values.flatMap(names => Object.values(names))];
-    }
     default:
       return [name];
   }

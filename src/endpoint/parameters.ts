@@ -2,15 +2,21 @@
 import { findClosest } from '../domain/closest-name.ts';
 import { DendroError } from '../domain/errors.ts';
 import { MAX_BUCKETS, MAX_VALUE_LENGTH } from '../domain/limits.ts';
-import { fieldsOf } from '../domain/log-fields.ts';
+import { fieldsOf, LOG_FIELDS } from '../domain/log-fields.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
+import type { Condition, RecordField } from '../store/condition.ts';
 import type { BoundValue, BoundValues, TimeRange } from '../store/store.ts';
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from '../system/clock.ts';
-import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
+import {
+  boundRangeOf,
+  type EndpointDefinition,
+  hasProject,
+  searchParameterOf,
+  selectKind,
+} from './definition.ts';
 import { bindPosition, decodeCursor, describePagedQuery } from './pages.ts';
 import type { ChoiceParameter, Parameter } from './parameter-definition.ts';
-import { parseSearchExpression, SearchSyntaxError } from './search-expression.ts';
-import { bindSearchTerms } from './search-patterns.ts';
+import { parseFieldName, parseSearchExpression, SearchSyntaxError } from './search-expression.ts';
 
 type MutableValues = Record<string, BoundValue>;
 
@@ -36,24 +42,48 @@ export function bindParameters(
     if (value === '' && parameter.required) throw missing(definition, name, parameter, parameters);
     bindParameter(name, parameter, value, tier, bound);
   }
-  // Search and cursor parameters are bound last, because they depend on others: a search on the log kind, a cursor on all other
-  // parameters.
-  for (const [name, { type }] of Object.entries(definition.parameters))
-    if (type === 'search') bindSearch(definition, name, bound);
+  // Checked after all parameters are bound, because a search and a field depend on the log kind, and a cursor on all parameters.
+  readSearch(definition, bound);
+  readFields(definition, bound);
   for (const [name, { type }] of Object.entries(definition.parameters))
     if (type === 'cursor') bindCursor(definition, name, bound, redact_pii);
   return bound;
 }
 
-function bindSearch(definition: EndpointDefinition, name: string, bound: MutableValues): void {
-  const [kind] = selectKinds(definition, bound);
-  const fields = kind === undefined ? [] : fieldsOf(kind);
+/** The condition of the parameter of type search, if the endpoint has one. Throws `invalid_parameter`. */
+export function readSearch(definition: EndpointDefinition, values: BoundValues): Condition | undefined {
+  const name = searchParameterOf(definition);
+  if (name === undefined) return undefined;
+  const text = String(values[name]?.value ?? '');
+  const kind = selectKind(definition, values);
+  const parse = () => parseSearchExpression(text, kind === 'all' ? LOG_FIELDS : fieldsOf(kind));
+  return withParameterName(`${name} is not a search expression`, name, parse);
+}
+
+/** The fields that the parameters of type field name. Undefined: the parameter is absent. Throws `invalid_parameter`. */
+export function readFields(
+  definition: EndpointDefinition,
+  values: BoundValues,
+): ReadonlyMap<string, RecordField | undefined> {
+  const names = Object.keys(definition.parameters).filter(
+    name => definition.parameters[name]?.type === 'field',
+  );
+  return new Map(
+    names.map(name => {
+      const text = values[name]?.value;
+      const parse = () => parseFieldName(String(text));
+      const isAbsent = text === null || text === undefined;
+      return [name, isAbsent ? undefined : withParameterName(name, name, parse)];
+    }),
+  );
+}
+
+function withParameterName<T>(problem: string, name: string, parse: () => T): T {
   try {
-    const terms = parseSearchExpression(String(bound[name]?.value ?? ''), fields);
-    Object.assign(bound, bindSearchTerms(name, terms));
+    return parse();
   } catch (error) {
     if (!(error instanceof SearchSyntaxError)) throw error;
-    throw invalid(name, `${name} is not a search expression: ${error.message}`);
+    throw invalid(name, `${problem}: ${error.message}`);
   }
 }
 
@@ -76,10 +106,13 @@ function bindCursor(
 }
 
 /** A value for every parameter that the endpoint's SQL may use, to validate the SQL before the first request. */
-export function createSampleValues(definition: EndpointDefinition): BoundValues {
+export function createSampleValues(
+  definition: EndpointDefinition,
+  given: Readonly<Record<string, string>>,
+): BoundValues {
   const parameters = new URLSearchParams();
   for (const [name, parameter] of Object.entries(definition.parameters))
-    parameters.set(name, createSampleValue(parameter));
+    parameters.set(name, given[name] ?? createSampleValue(parameter));
   return addContextValues(definition, bindParameters(definition, parameters), 0n, undefined);
 }
 
@@ -93,6 +126,8 @@ function createSampleValue(parameter: Parameter): string {
       return String(parameter.default ?? Math.max(parameter.min, Math.min(parameter.max, 1)));
     case 'boolean':
       return 'true';
+    case 'field':
+      return 'id';
     case 'cursor':
       return ''; // absent: a cursor is valid only for the query that returned it
     default:
@@ -170,6 +205,7 @@ function bindParameter(
     case 'text':
     case 'pattern':
     case 'search':
+    case 'field':
     case 'cursor':
       bound[name] = { type: 'text', value: value === '' ? null : checkText(name, value) };
       return;

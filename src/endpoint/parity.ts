@@ -1,6 +1,7 @@
 // Compares the results of two stores: runs every endpoint that both have, with a grid of parameter values and the same current
 // time.
 import { formatTimestamp } from '../domain/timestamp.ts';
+import { escapePattern } from '../store/condition-sql.ts';
 import type { Cell, Column, Store, StoreName } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import { type Catalog, listColumns } from './catalog.ts';
@@ -8,7 +9,6 @@ import type { EndpointDefinition } from './definition.ts';
 import type { Parameter } from './parameter-definition.ts';
 import { bindParameters } from './parameters.ts';
 import { runEndpoint } from './run-endpoint.ts';
-import { escapePattern } from './search-patterns.ts';
 
 export interface ComparedStore {
   readonly store: Store;
@@ -100,6 +100,8 @@ function listGridValues(parameter: Parameter, projects: readonly string[], now: 
       return projects.map(escapePattern);
     case 'search':
       return parameter.required ? ['error -debug'] : ['', 'error -debug'];
+    case 'field':
+      return parameter.required ? ['status', 'metadata.level'] : ['', 'metadata.level'];
     case 'integer':
       return [String(parameter.default ?? parameter.min)];
     case 'boolean':

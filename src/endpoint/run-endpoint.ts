@@ -7,7 +7,7 @@ import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Observe } from '../observe/event.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
-import { type Endpoint, selectQueries } from './catalog.ts';
+import { type Endpoint, fillQuery } from './catalog.ts';
 import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues, findTimeRange } from './parameters.ts';
@@ -220,12 +220,12 @@ async function loadResult(
   onSizeChange?: () => void,
 ): Promise<EndpointResult> {
   const { definition } = endpoint;
-  const { query } = selectQueries(endpoint, values);
+  const { query, values: filled } = fillQuery(definition, endpoint.query, values, store.name);
   const now = clock();
   const isExpensive = await checkPatterns(store, definition, values, options);
   // Read before the query runs, so that the query sees the record with this timestamp.
   const newest = await findNewest(store, definition, values, now, pin, options);
-  const bound = addContextValues(definition, values, now, pin);
+  const bound = addContextValues(definition, filled, now, pin);
   const queryOptions = {
     ...options,
     isExpensive,

@@ -4,6 +4,7 @@ import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
 import { describePagedQuery } from '../../src/endpoint/pages.ts';
 import { bindParameters } from '../../src/endpoint/parameters.ts';
+import { accept } from '../logs/validate-record.ts';
 import { micros, queryPages } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
@@ -101,6 +102,62 @@ describe('logs.search', () => {
     ]);
     const find = (query: string) => idsOf({ project: 'levels', kind: 'postgres', query });
     expect([await find('level:error'), await find('level:fatal')]).toEqual([['p1'], ['p3']]);
+  });
+
+  test('finds the value at a path however its JSON is written', async () => {
+    const values = [
+      '"Kiosk é/1"',
+      '"\\u004biosk \\u00E9\\/1"',
+      '"\u212aio\u017fk é/1"',
+      '"\\u212aiosk é/1"',
+      '"kiosk"',
+      '12.50',
+      'true',
+    ];
+    const records = values.map((json, index) => ({
+      ...record({ id: `v${index}`, at: '2026-11-14T09:00:00Z', project: 'written' }),
+      metadata: `{"place":{"name":${json}}}`,
+    }));
+    await app.append('auth', records);
+    const find = async (query: string) => (await idsOf({ project: 'written', kind: 'auth', query })).sort();
+    expect(await find('place.name:"kiosk É/1"')).toEqual(['v0', 'v1', 'v2', 'v3']);
+    expect(await find('place.name:*K*')).toEqual(['v0', 'v1', 'v2', 'v3', 'v4']);
+    expect(await find('place.name:*/1 OR place.name:tru*')).toEqual(['v0', 'v1', 'v2', 'v3', 'v6']);
+    expect(await find('place.name:12.5 OR place.name:kiosk')).toEqual(['v4', 'v5']);
+    expect(await find('-place.name:kiosk*')).toEqual(['v5', 'v6']);
+  });
+
+  test('path: finds all gateway requests of self-hosted Supabase to a path, whatever their query string', async () => {
+    // Kong and Envoy log the same line, whose path has the query string; the hosted platform has it in a field of its own.
+    const paths: Record<string, object> = {
+      plain: { path: '/rest/v1/todos' },
+      query: { path: '/rest/v1/todos?select=*&done=eq.false' },
+      empty: { path: '/rest/v1/todos?' },
+      hosted: {
+        path: '/rest/v1/todos',
+        search: '?select=*',
+        url: 'https://a.example/rest/v1/todos?select=*',
+      },
+      url: { url: 'https://a.example/rest/v1/todos?select=a/b' },
+      below: { path: '/rest/v1/todos/1?select=*' },
+      longer: { path: '/rest/v1/todos2?select=*' },
+      other: { path: '/rest/v1/users?from=/rest/v1/todos' },
+    };
+    const at = '2026-11-14T09:00:00Z';
+    await app.append(
+      'edge',
+      Object.entries(paths).map(([id, request]) =>
+        accept({ id, timestamp: at, project: 'gateway', metadata: { request } }, 'edge'),
+      ),
+    );
+    const find = async (query: string, kind: string) =>
+      (await idsOf({ project: 'gateway', kind, query })).sort();
+    for (const kind of ['edge', 'all']) {
+      const all = ['empty', 'hosted', 'plain', 'query', 'url'];
+      expect(await find('path:/rest/v1/todos', kind)).toEqual(all);
+      expect(await find('path:/rest/v1/todos*', kind)).toEqual([...all, 'below', 'longer'].sort());
+      expect(await find('-path:/rest/v1/todos', kind)).toEqual(['below', 'longer', 'other']);
+    }
   });
 
   describe('pages', () => {

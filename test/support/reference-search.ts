@@ -5,47 +5,104 @@ import type { LogKind } from '../../src/domain/log-columns.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../../src/domain/log-record.ts';
 import { edgeRecord, functionEdgeRecord, record } from './record.ts';
 
-/** A term of an expression. In `value`, undefined is a wildcard. */
-export type Term =
-  | { readonly excluded: boolean; readonly word: string }
-  | { readonly excluded: boolean; readonly field: string; readonly value: readonly (string | undefined)[] };
+/** In `value`, undefined is a wildcard. */
+export type Expression =
+  | { readonly all: readonly Expression[] }
+  | { readonly any: readonly Expression[] }
+  | { readonly not: Expression }
+  | { readonly word: string }
+  | { readonly field: string; readonly value: readonly (string | undefined)[] }
+  | { readonly field: string; readonly operator: '>' | '>=' | '<' | '<='; readonly number: number }
+  | { readonly field: string; readonly range: readonly [from: number, to: number] }
+  | { readonly field: string; readonly exists: true };
 
-export function formatExpression(terms: readonly Term[]): string {
-  return terms.map(term => (term.excluded ? '-' : '') + formatTerm(term)).join(' ');
-}
-
-function formatTerm(term: Term): string {
-  if ('word' in term) return /^[^\s"*:-][^\s":]*$/u.test(term.word) ? term.word : quote(term.word);
-  const isPlain = term.value.every(part => part === undefined || /^[^\s"*]+$/u.test(part));
-  const text = term.value.map(part => part ?? '*').join('');
-  return `${term.field}:${isPlain ? text : quote(text)}`;
+/** With parentheses around all lists but the outermost. */
+export function formatExpression(expression: Expression, isOuter = true): string {
+  const inParentheses = (text: string) => (isOuter ? text : `(${text})`);
+  const formatEach = (list: readonly Expression[]) => list.map(each => formatExpression(each, false));
+  if ('all' in expression) return inParentheses(formatEach(expression.all).join(' '));
+  if ('any' in expression) return inParentheses(formatEach(expression.any).join(' OR '));
+  if ('not' in expression) return `-${formatExpression(expression.not, false)}`;
+  if ('word' in expression) {
+    const isPlain = /^[^\s"*:()<>=~!&|-][^\s"*:()<>=~&|]*$/u.test(expression.word);
+    return isPlain && !/^(OR|AND|NOT)$/.test(expression.word) ? expression.word : quote(expression.word);
+  }
+  const { field } = expression;
+  if ('exists' in expression) return `exists:${field}`;
+  if ('operator' in expression) return `${field}:${expression.operator}${expression.number}`;
+  if ('range' in expression) return `${field}:${expression.range.join('..')}`;
+  const isPlain = expression.value.every(part => part === undefined || /^(?!:)[^\s"*()<>.]+$/u.test(part));
+  const text = expression.value.map(part => part ?? '*').join('');
+  return `${field}:${isPlain ? text : quote(text)}`;
 }
 
 function quote(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-export function matchesExpression(kind: LogKind, log: LogRecord, terms: readonly Term[]): boolean {
-  const fields = new Set(terms.flatMap(term => ('field' in term && !term.excluded ? [term.field] : [])));
-  return (
-    terms.every(
-      term => ('field' in term && !term.excluded) || matchesTerm(kind, log, term) !== term.excluded,
-    ) &&
-    [...fields].every(field =>
-      terms.some(
-        term => 'field' in term && term.field === field && !term.excluded && matchesTerm(kind, log, term),
-      ),
-    )
-  );
+/** Of several values of a field in a list, one must match. */
+export function matchesExpression(kind: LogKind, log: LogRecord, expression: Expression): boolean {
+  const matches = (each: Expression) => matchesExpression(kind, log, each);
+  if ('all' in expression) {
+    const values = expression.all.filter(each => 'value' in each);
+    return (
+      expression.all.filter(each => !('value' in each)).every(matches) &&
+      values.every(({ field }) => values.filter(each => each.field === field).some(matches))
+    );
+  }
+  if ('any' in expression) return expression.any.some(matches);
+  if ('not' in expression) return !matches(expression.not);
+  if ('word' in expression)
+    return contains(log.eventMessage, expression.word) || containsInJson(log.metadata, expression.word);
+  const actual = readValue(kind, log, expression.field);
+  if ('exists' in expression) return actual !== undefined;
+  if (actual === undefined || typeof actual === 'object') return false;
+  if ('value' in expression) return matchesValue(actual, expression);
+  if (!/^-?\d+(\.\d+)?$/.test(String(actual))) return false;
+  const number = Number(actual);
+  if ('range' in expression) return number >= expression.range[0] && number <= expression.range[1];
+  const { operator, number: bound } = expression;
+  return { '>': number > bound, '>=': number >= bound, '<': number < bound, '<=': number <= bound }[operator];
 }
 
-function matchesTerm(kind: LogKind, log: LogRecord, term: Term): boolean {
-  if ('word' in term) return contains(log.eventMessage, term.word) || containsInJson(log.metadata, term.word);
-  const actual = readField(kind, log, term.field);
-  if (actual === undefined) return false;
-  if (term.field === 'status') return isSameStatus(actual, term.value.join(''));
-  const pattern = term.value.map(part => (part === undefined ? '.*' : escapePattern(part))).join('');
-  return new RegExp(`^${pattern}$`, 'isu').test(actual);
+function matchesValue(
+  actual: string | number | boolean,
+  { field, value }: Extract<Expression, { value: unknown }>,
+): boolean {
+  const text = value.map(part => part ?? '*').join('');
+  if (field === 'status') return isSameStatus(String(actual), text);
+  if (typeof actual === 'number' && !value.includes(undefined))
+    return /^-?\d+(\.\d+)?$/.test(text) && Number(text) === actual;
+  const pattern = value.map(part => (part === undefined ? '.*' : escapePattern(part))).join('');
+  return new RegExp(`^${pattern}$`, 'isu').test(String(actual));
+}
+
+/** The value of any field; undefined: there is none. */
+function readValue(
+  kind: LogKind,
+  log: LogRecord,
+  field: string,
+): string | number | boolean | object | undefined {
+  const { path: _, ...extracted } = log.extracted as Record<string, unknown>; // the field path has no query string
+  const columns: Record<string, unknown> = { kind, id: log.id, project: log.project, ...extracted };
+  if (field in columns) return (columns[field] || undefined) as string | undefined;
+  if (!field.includes('.') && field !== 'function_id') return readField(kind, log, field);
+  const keys = (field.replace(/^metadata\./, '').match(/"(?:\\.|[^"])*"|[^.]+/g) ?? []).map(key =>
+    key.startsWith('"') ? JSON.parse(key) : key,
+  );
+  const metadata = JSON.parse(log.metadata);
+  const unwrap = (value: unknown) => (Array.isArray(value) && value.length === 1 ? value[0] : undefined);
+  const isObject = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  const step = (value: unknown, key: string) =>
+    isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  const nested = keys.reduce<unknown>(step, metadata);
+  const wrapped = keys.reduce<unknown>(
+    (value, key, i) => step(i === 0 ? value : unwrap(value), key),
+    metadata,
+  );
+  const value = [nested, wrapped, step(metadata, keys.join('.'))].find(each => each !== undefined);
+  return value === null || value === '' ? undefined : (value as string);
 }
 
 function isSameStatus(actual: string, expected: string): boolean {
@@ -151,7 +208,22 @@ const json = (value: unknown, isEscaped: boolean) => {
 };
 
 /** Texts with a meaning in search expressions, in regular expressions or in SQL. */
-export const SYNTAX = [...'"\\-:* aé🦕([\n+?^$|\';%_', 'status:', 'path:', 'level:', '5xx', '{2}'];
+export const SYNTAX = [
+  ...'"\\-:* aé🦕([\n+?^$|\';%_',
+  'status:',
+  'path:',
+  'level:',
+  '5xx',
+  '{2}',
+  ')',
+  ' OR ',
+  '>=5',
+  '..',
+  'a.b:',
+  'a."b/',
+  ' or ',
+  'exists:',
+];
 
 export const SEARCHED_KINDS = ['edge', 'function_edge', 'storage'] as const;
 export type SearchedKind = (typeof SEARCHED_KINDS)[number];
@@ -173,17 +245,28 @@ function reshape(fields: object, shape: (typeof SHAPES)[number]): object {
   return Object.assign({}, ...reshaped);
 }
 
+const ODD_KEY = 'a.b/é "[0]';
+
+/** A path of three keys and one of two, in the same shapes. */
+function createExtra({ n, x, shape }: { n: unknown; x: unknown; shape: string }): object {
+  if (shape === 'nested') return { extra: { n, [ODD_KEY]: n, deep: { x } } };
+  if (shape === 'wrapped') return { extra: [{ n, [ODD_KEY]: n, deep: [{ x }] }] };
+  return shape === 'flat' ? { 'extra.n': n, [`extra.${ODD_KEY}`]: n, 'extra.deep.x': x } : {};
+}
+
 /** Creates a record of the kind at the given time. */
 export const recordDraft = fc
   .record({
     ...{ message: text(0, 12), note: text(0, 12), status, method: scalar, host: scalar, level: scalar },
     ...{ path: fc.constantFrom(...PATHS), isEscaped: fc.boolean(), shape: fc.constantFrom(...SHAPES) },
+    extra: fc.record({ n: scalar, x: scalar, shape: fc.constantFrom('nested', 'wrapped', 'flat', 'none') }),
   })
   .map(
-    ({ message, note, status: code, method, host, level, path, isEscaped, shape }) =>
+    ({ message, note, status: code, method, host, level, path, isEscaped, shape, extra }) =>
       (kind: SearchedKind, options: { id: string; at: bigint; project: string }) => {
         const common = { ...options, message };
-        const metadata = (fields: object) => json({ note, ...reshape(fields, shape) }, isEscaped);
+        const metadata = (fields: object) =>
+          json({ note, ...createExtra(extra), ...reshape(fields, shape) }, isEscaped);
         if (kind === 'edge')
           return {
             ...edgeRecord({ ...common, path }),
@@ -212,11 +295,17 @@ const FIELDS: Record<SearchedKind, readonly string[]> = {
   storage: ['status', 'method', 'path', 'host', 'level'],
 };
 
-export function expressionOf(kind: SearchedKind): fc.Arbitrary<readonly Term[]> {
-  const excluded = fc.integer({ min: 0, max: 3 }).map(number => number === 0);
-  const word = fc.record({ excluded, word: text(1, 2) });
+const PATHS_IN_METADATA = [
+  ...['metadata.note', 'metadata.level', 'request.method', 'extra.deep.x', 'extra.n'],
+  `extra.${JSON.stringify(ODD_KEY)}`,
+];
+
+/** `all`: an expression for all kinds together. */
+export function expressionOf(kind: SearchedKind | 'all'): fc.Arbitrary<Expression> {
+  const fields = kind === 'all' ? Object.values(FIELDS).flat() : FIELDS[kind];
+  const word = fc.record({ word: text(1, 2) });
   const valuePart = fc.oneof(
-    fc.constantFrom(...METHODS, ...PATHS.filter(path => path !== ''), '7', '-3', 'null'),
+    fc.constantFrom(...METHODS, ...PATHS.filter(path => path !== ''), '7', '-3', '1.50', 'true', 'null'),
     text(1, 2),
   );
   const value = fc.oneof(
@@ -225,17 +314,44 @@ export function expressionOf(kind: SearchedKind): fc.Arbitrary<readonly Term[]> 
     fc.constantFrom('b', 'T').map(part => [undefined, part]),
     fc.constant([undefined]),
   );
-  const fieldTerm = fc.record({
-    excluded,
-    field: fc.constantFrom(...FIELDS[kind].filter(field => field !== 'status')),
-    value,
-  });
+  const others = fields.filter(field => field !== 'status');
+  const field = fc.constantFrom(...others, ...PATHS_IN_METADATA, 'id', 'function_id');
+  const fieldTerm = fc.record({ field, value });
   const statusTerm = fc.record({
-    excluded,
     field: fc.constant('status'),
     value: fc.constantFrom(['200'], ['5xx'], ['503'], ['1xx']),
   });
-  return fc.array(fc.oneof({ weight: 3, arbitrary: word }, { weight: 2, arbitrary: fieldTerm }, statusTerm), {
-    maxLength: 4,
+  const kindTerm = fc.record({
+    field: fc.constant('kind'),
+    value: fc.constantFrom(['edge'], ['storage'], ['e', undefined], [undefined, 'E']),
   });
+  const numberField = fc.constantFrom('status', 'metadata.level', 'extra.deep.x', 'extra.n', 'metadata.note');
+  const number = fc.constantFrom(-3, 0, 1.5, 7, 300, 503);
+  const comparison = fc.record({
+    ...{ field: numberField, number },
+    operator: fc.constantFrom('>' as const, '>=' as const, '<' as const, '<=' as const),
+  });
+  const range = fc.record({
+    field: numberField,
+    range: fc.constantFrom<[number, number]>([-3, 7], [1.5, 1.5], [200, 503]),
+  });
+  const exists = fc.record({
+    field: fc.oneof(field, fc.constant('extra.deep')),
+    exists: fc.constant(true as const),
+  });
+  const term: fc.Arbitrary<Expression> = fc.oneof(
+    { weight: 4, arbitrary: word },
+    { weight: 4, arbitrary: fieldTerm },
+    ...[statusTerm, kindTerm, comparison, range, exists],
+  );
+  const not = (each: fc.Arbitrary<Expression>) =>
+    fc.oneof({ weight: 3, arbitrary: each }, { weight: 1, arbitrary: fc.record({ not: each }) });
+  const list = (each: fc.Arbitrary<Expression>, minLength: number): fc.Arbitrary<Expression> => {
+    const terms = fc.array(not(each), { minLength, maxLength: 3 });
+    return fc.oneof(
+      terms.map(all => ({ all })),
+      fc.array(not(each), { minLength: 1, maxLength: 3 }).map(any => ({ any })),
+    );
+  };
+  return list(fc.oneof({ weight: 3, arbitrary: term }, { weight: 1, arbitrary: list(term, 1) }), 0);
 }

@@ -1,16 +1,8 @@
--- The most frequent values of a field among the records of one project and log kind that match a search expression. Records
--- without the field are not counted.
+-- The most frequent values of a field among the records of one project that match a search expression. Records without the field
+-- are not counted.
 select value, count() as count
 from (
-  select
-    multiIf(
-      {field:String} = 'status', {{status}},
-      {field:String} = 'method', {{method}},
-      {field:String} = 'path', {{path}},
-      {field:String} = 'function', {{function}},
-      {field:String} = 'host', {{host}},
-      {{level}}
-    ) as value
+  select {{field}} as value
   from {{logs}}
   where project = {project:String}
     and timestamp > {range_start:Int64}
@@ -20,4 +12,4 @@ from (
 where isNotNull(value)
 group by value
 order by count desc, value
-limit 50
+limit 51

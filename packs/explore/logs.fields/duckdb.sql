@@ -1,15 +1,7 @@
--- The most frequent values of a field among the records of one project and log kind that match a search expression. Records
--- without the field are not counted.
+-- The most frequent values of a field among the records of one project that match a search expression. Records without the field
+-- are not counted.
 with field_values as (
-  select
-    case $field
-      when 'status' then {{status}}
-      when 'method' then {{method}}
-      when 'path' then {{path}}
-      when 'function' then {{function}}
-      when 'host' then {{host}}
-      when 'level' then {{level}}
-    end as value
+  select {{field}} as value
   from {{logs}}
   where project = $project
     and timestamp > $now - to_days($retention_days)
@@ -22,4 +14,4 @@ from field_values
 where value is not null
 group by value
 order by count desc, value
-limit 50
+limit 51

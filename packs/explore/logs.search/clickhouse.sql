@@ -1,12 +1,12 @@
 -- One page of the records of one project and log kind that match a search expression, within one slice of the time range.
 -- Message and metadata order records that have the same timestamp and id, so that the next page skips exactly those that this
--- page has.
+-- page has. In DuckDB, only their first 256 characters have a certain order.
 select
   id,
   timestamp,
   event_message,
   metadata,
-  {kind:String} as kind
+  {{kind}} as kind
 from {{logs}}
 where project = {project:String}
   and timestamp > {slice_start:Int64}
@@ -17,5 +17,5 @@ where project = {project:String}
     or id >= ifNull({cursor_id:Nullable(String)}, '')
   )
   and {{search}}
-order by timestamp desc, id, event_message, metadata
+order by timestamp desc, id, leftUTF8(event_message, 256), leftUTF8(metadata, 256), event_message, metadata, kind
 limit {cursor_skip:UInt64}, 101

@@ -10,6 +10,7 @@ export interface PoolOptions extends QueryLimits {
   connect(): Promise<DuckDBConnection>;
 }
 
+/** Queries that were running without `savesMemory` have ended by then. */
 const MAX_RETRIES = 5;
 const RETRY_PAUSE_MS = 100;
 
@@ -32,23 +33,24 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs `work` on a connection of its own. Throws as Store.query does. If it is short of memory, it runs again, and
-   * again if another query may have used the memory.
+   * Runs `work` on a connection of its own. Throws as Store.query does. If it is short of memory, it runs again. Until it has ended,
+   * all others get `savesMemory`, and it is repeated if one of them may have used the memory.
    */
   run<T>(
-    work: (queryConnection: QueryConnection) => Promise<T>,
+    work: (queryConnection: QueryConnection, savesMemory: boolean) => Promise<T>,
     options?: QueryOptions,
   ): Promise<TimedResult<T>> {
     return this.#queue.run(async ({ signal }) => {
-      const attempt = () => this.#attempt(work, signal);
+      const attempt = (savesMemory: boolean) =>
+        this.#attempt(connection => work(connection, savesMemory), signal);
       try {
-        return await attempt();
+        return await attempt(this.#shortOfMemory > 0);
       } catch (error) {
         if (!isShortOfMemory(error)) throw error;
       }
       this.#shortOfMemory++;
       try {
-        return await this.#retries.run(() => this.#retry(attempt));
+        return await this.#retries.run(() => this.#retry(() => attempt(true)));
       } finally {
         this.#shortOfMemory--;
       }

@@ -4,6 +4,7 @@
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
+import { parseLargeMetadataAlone } from '../log-sql.ts';
 import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { ParameterRules } from '../query-parameters.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, TimeRange } from '../store.ts';
@@ -19,9 +20,9 @@ const START = new RegExp(`^(${GAP})(with\\b${GAP}recursive\\b|with\\b)?`, 'i');
 /** No part has records of this range. */
 const NO_PARTS: TimeRange = { start: 1n, end: 0n };
 
-/** The SQL of one query with its tables. Until `release`, the tables are neither dropped nor deleted. */
+/** A query with its tables. Until `release`, the tables are neither dropped nor deleted. */
 interface PreparedQuery {
-  readonly sql: string;
+  toSql(savesMemory?: boolean): string;
   readonly parts: readonly Part[];
   /** Parts with records of the range that were set aside, so that the result lacks these records. */
   readonly missingParts: number;
@@ -51,10 +52,11 @@ export class Queries {
   ): Promise<QueryResult> => {
     let used: readonly Part[] = [];
     const runOnce = async () => {
-      const { result, queuedMs, executedMs } = await this.#pool.run(async connection => {
-        const { sql, parts, missingParts, release } = this.#prepare(query.sql, options.range);
+      const { result, queuedMs, executedMs } = await this.#pool.run(async (connection, savesMemory) => {
+        const { toSql, parts, missingParts, release } = this.#prepare(query.sql, options.range);
         used = parts;
         try {
+          const sql = toSql(savesMemory);
           const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
           return { ...rows, missingParts };
         } finally {
@@ -74,8 +76,8 @@ export class Queries {
   /** Implements Store.validateQuery. */
   async validate(query: SavedQuery, rules: ParameterRules): Promise<string | undefined> {
     const { result } = await this.#pool.run(({ connection }) => {
-      const { sql, release } = this.#prepare(query.sql, NO_PARTS);
-      return validateSavedQuery(connection, query, sql, rules).finally(release);
+      const { toSql, release } = this.#prepare(query.sql, NO_PARTS);
+      return validateSavedQuery(connection, query, toSql(), rules).finally(release);
     });
     return result;
   }
@@ -119,20 +121,25 @@ export class Queries {
     // All kinds whose tables the SQL may read: those that it names anywhere.
     const names = new Set([...sql.matchAll(/\b(\w+)_logs\b/gi)].map(([, name]) => name?.toLowerCase()));
     const kinds = LOG_KINDS.filter(kind => names.has(kind));
-    const used: QueryTable[] = [];
-    const definitions = kinds.map(kind => {
+    const tablesByKind = kinds.map(kind => {
       const parts = this.#parts.list(kind).filter(({ entry }) => overlaps(entry, range));
       const tables = [...this.#memtables.list(kind), ...parts];
       if (tables.length === 0) tables.push(this.#memtables.activeTable(kind));
-      used.push(...tables);
-      return `${kind}_logs as not materialized (${tables.map(table => this.#selectFrom(table)).join(' union all ')})`;
+      return { kind, tables };
     });
+    const used = tablesByKind.flatMap(({ tables }) => tables);
     for (const table of used) table.acquire();
     const missing = this.#parts.manifest.setAside.filter(
       entry => kinds.includes(entry.kind) && overlaps(entry, range),
     );
     return {
-      sql: insertDefinitions(sql, definitions),
+      toSql: savesMemory => {
+        const definitions = tablesByKind.map(
+          ({ kind, tables }) =>
+            `${kind}_logs as not materialized (${tables.map(table => this.#selectFrom(table)).join(' union all ')})`,
+        );
+        return insertDefinitions(savesMemory ? parseLargeMetadataAlone(sql) : sql, definitions);
+      },
       parts: used.filter(table => table instanceof Part),
       missingParts: missing.length,
       release() {
