@@ -4,6 +4,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError } from '../domain/errors.ts';
 import { MAX_SQL_BYTES } from '../domain/limits.ts';
+import type { Condition } from '../store/condition.ts';
 import type { KindOrAll } from '../store/log-sql.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
 import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
@@ -93,6 +94,7 @@ export function listTiers(definitions: readonly EndpointDefinition[]): string[] 
 /** A query of a request: its template filled for the log kind, the search and the fields that the request selects. */
 export interface RequestQuery {
   readonly query: SavedQuery;
+  readonly search: Condition | undefined;
   /** Those of the request, and those that the filled template needs. */
   readonly values: BoundValues;
 }
@@ -111,7 +113,7 @@ export function fillQuery(
     search,
     fields: readFields(definition, values),
   });
-  return { query: { ...template, sql }, values: { ...values, ...added } };
+  return { query: { ...template, sql }, search, values: { ...values, ...added } };
 }
 
 /**

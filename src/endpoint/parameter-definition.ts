@@ -50,6 +50,8 @@ export const parameter = v.variant('type', [
   v.strictObject({
     type: v.literal('search'),
     required: flag,
+    /** The SQL reads only records that match. The embedded store may then skip others, with its text index. */
+    filters: flag,
     description,
   }),
   /** The name of a field, as in a search expression. The SQL uses the value of that field as {{NAME}}, a text. */

@@ -5,6 +5,7 @@ import type { Load } from '../cache/single-flight.ts';
 import { DendroError, RefusedError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Observe } from '../observe/event.ts';
+import { requiredTextOf } from '../store/required-text.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import { type Endpoint, fillQuery } from './catalog.ts';
@@ -220,7 +221,7 @@ async function loadResult(
   onSizeChange?: () => void,
 ): Promise<EndpointResult> {
   const { definition } = endpoint;
-  const { query, values: filled } = fillQuery(definition, endpoint.query, values, store.name);
+  const { query, search, values: filled } = fillQuery(definition, endpoint.query, values, store.name);
   const now = clock();
   const isExpensive = await checkPatterns(store, definition, values, options);
   // Read before the query runs, so that the query sees the record with this timestamp.
@@ -231,6 +232,7 @@ async function loadResult(
     isExpensive,
     maxBytes: maxResultBytes,
     range: findTimeRange(definition, values, now),
+    requiredText: search && filtersBySearch(definition) ? requiredTextOf(search) : undefined,
   };
   const page = definition.partial
     ? await querySlices(
@@ -284,6 +286,10 @@ async function findNewest(
       if (found !== undefined && (newest === undefined || found > newest)) newest = found;
     }
   return newest;
+}
+
+function filtersBySearch({ parameters }: EndpointDefinition): boolean {
+  return Object.values(parameters).some(parameter => parameter.type === 'search' && parameter.filters);
 }
 
 function startsBeforeRetention(definition: EndpointDefinition, values: BoundValues, now: bigint): boolean {

@@ -2,6 +2,7 @@
 // regular expressions (RE2 syntax), because both stores ignore case in the same way in them (Unicode's simple case folding).
 import type { Condition, RecordField } from './condition.ts';
 import type { LogSql, ValueSql } from './log-sql.ts';
+import { runsOf } from './required-text.ts';
 import type { BoundValue } from './store.ts';
 
 /** No parameter of an endpoint begins with an underscore. */
@@ -9,6 +10,9 @@ const PREFIX = '_search_';
 
 /** Longer values are cut: they would take much memory, and nobody reads them. */
 const MAX_VALUE_CHARACTERS = 1000;
+
+/** Of the parts of a text that an index knows. Each costs time, and the longest ones exclude the most records. */
+const MAX_INDEXED_RUNS = 3;
 
 type Match = Extract<Condition, { matches: unknown }>;
 
@@ -27,7 +31,7 @@ export class ConditionCompiler {
     if ('all' in condition) return this.#all(condition.all);
     if ('any' in condition) return this.#any(condition.any);
     if ('not' in condition) return `not ${this.#any([condition.not])}`;
-    if ('contains' in condition) return this.#contains([condition.contains]);
+    if ('contains' in condition) return this.#containsOne(condition.contains);
     if ('matches' in condition) return this.#matches([condition]);
     if ('exists' in condition) return this.#exists(condition.field);
     const { dialect } = this.#logs;
@@ -76,6 +80,15 @@ export class ConditionCompiler {
     const inMessage = this.#bind(`(?i)${texts.map(escapePattern).join('|')}`);
     const inMetadata = this.#bind(`(?i)${texts.map(toJsonPattern).join('|')}`);
     return `(${dialect.matches('event_message', inMessage)} or ${dialect.matches(dialect.metadata, inMetadata)})`;
+  }
+
+  /** With conditions for which the store has an index. A record that contains the text satisfies them, too. */
+  #containsOne(text: string): string {
+    const { indexedText } = this.#logs.dialect;
+    const longest = [...new Set(runsOf(text))].sort((one, other) => other.length - one.length);
+    const runs = indexedText === undefined ? [] : longest.slice(0, MAX_INDEXED_RUNS);
+    const conditions = runs.map(run => `${indexedText} like ${this.#bind(`%${run}%`)}`);
+    return `(${[...conditions, this.#contains([text])].join(' and ')})`;
   }
 
   /** Conditions on the same field. `s`: a wildcard also matches line breaks. */

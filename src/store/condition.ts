@@ -1,4 +1,5 @@
-// A condition on a record: the one model that searches are parsed into, and that both stores compile to SQL (condition-sql.ts).
+// A condition on a record: the one model that searches are parsed into, that both stores compile to SQL (condition-sql.ts), and
+// from which the text index learns what a record must contain.
 import type { LogField } from '../domain/log-fields.ts';
 
 export type Condition =

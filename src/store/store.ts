@@ -5,6 +5,7 @@ import type { LogLines } from '../domain/log-line.ts';
 import type { Observe } from '../observe/event.ts';
 import type { TarFile } from '../system/tar.ts';
 import type { ParameterRules } from './query-parameters.ts';
+import type { RequiredText } from './required-text.ts';
 
 export type StoreName = 'duckdb' | 'clickhouse';
 
@@ -89,6 +90,11 @@ export interface QueryOptions {
   readonly maxBytes?: number | undefined;
   /** The query needs only records of this range, which its own conditions select. The embedded store skips all other parts. */
   readonly range?: TimeRange | undefined;
+  /**
+   * The query needs only records that satisfy this, which its own conditions select. The embedded store skips blocks of parts that
+   * cannot. Pass the same object with all queries of a search: the store remembers for it what it can skip.
+   */
+  readonly requiredText?: RequiredText | undefined;
 }
 
 /** Records that are durable in the spool. */

@@ -3,6 +3,7 @@ import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { metadataFieldsOf } from '../../src/domain/log-fields.ts';
 import { migrations, renderSchema } from '../../src/store/clickhouse/schema.ts';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
+import { INDEXED_TEXT } from '../../src/store/log-sql.ts';
 import { applyClickHouseSchema, openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/app.ts';
 import { newDatabaseUrl } from '../support/clickhouse.ts';
@@ -44,6 +45,24 @@ describe('dendro schema clickhouse --apply', () => {
     );
     await runSql(clickhouse, 'optimize table auth_logs final');
     expect(await runSql(clickhouse, 'select id from auth_logs')).toEqual([['young']]);
+  });
+
+  test('creates an index with which a search reads only the granules that can match', async () => {
+    await runSql(
+      clickhouse,
+      `insert into rest_logs (id, timestamp, project, event_message, metadata)
+        select toString(number), toInt64(toUnixTimestamp(now())) * 1000000, 'p', 'of ' || number, if(number = 20000, '{"a":"\u212anee"}', '{}')
+        from numbers(40000)`,
+    );
+    const plan = async (text: string) =>
+      (
+        await runSql(
+          clickhouse,
+          `select * from (explain indexes = 1 select id from rest_logs where ${INDEXED_TEXT} like '%${text}%')`,
+        )
+      ).join('\n');
+    expect(await plan('knee')).toMatch(/text_index[\s\S]*Granules: 1\/5/);
+    expect(await plan('zebra')).toMatch(/text_index[\s\S]*Granules: 0\/5/);
   });
 
   test('creates a missing table again, with the current retention', async () => {

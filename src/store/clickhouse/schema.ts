@@ -2,6 +2,7 @@
 import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind, lineColumnsOf } from '../../domain/log-columns.ts';
 import type { ClickHouseUrl } from '../clickhouse-url.ts';
+import { INDEXED_TEXT } from '../log-sql.ts';
 import { toOperatorError } from './errors.ts';
 import { fieldColumnDefinitions } from './field-columns.ts';
 import { Hosts } from './hosts.ts';
@@ -122,7 +123,7 @@ export function migrations(options: SchemaOptions): (readonly string[])[] {
   return [
     LOG_KINDS.flatMap(kind => createTables(kind, options)),
     // New tables have these columns. Tables of version 1 that were created earlier do not.
-    LOG_KINDS.flatMap(kind => addFieldColumns(kind, options)),
+    LOG_KINDS.flatMap(kind => [...addFieldColumns(kind, options), addTextIndex(kind, options)]),
   ];
 }
 
@@ -172,6 +173,16 @@ function addFieldColumns(kind: LogKind, options: SchemaOptions): string[] {
   return [...tables].map(
     table => `alter table ${options.database}.${table}${onCluster(options)}\n  ${additions.join(',\n  ')}`,
   );
+}
+
+/**
+ * For each granule (8,192 records), a Bloom filter of the texts of three characters, so that a search skips granules that cannot match.
+ * Inserts and merges write it; parts of earlier versions have it after a merge.
+ */
+function addTextIndex(kind: LogKind, options: SchemaOptions): string {
+  const table = `${options.database}.${storageTable(kind, options)}`;
+  return `alter table ${table}${onCluster(options)}
+  add index if not exists text_index ${INDEXED_TEXT} type ngrambf_v1(3, 65536, 2, 0) granularity 1`;
 }
 
 function ttlOf({ retentionDays }: SchemaOptions): string {

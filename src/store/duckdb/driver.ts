@@ -6,7 +6,6 @@ import type * as driver from '@duckdb/node-api';
 
 export type {
   DuckDBConnection,
-  DuckDBDataChunk,
   DuckDBListValue,
   DuckDBType,
   DuckDBValue,
@@ -21,12 +20,16 @@ accessors.textDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export const {
   BIGINT,
+  BLOB,
   BOOLEAN,
+  DuckDBBlobValue,
+  DuckDBDataChunk,
   DuckDBDecimalValue,
   DuckDBInstance,
   DuckDBTimestampTZValue,
   DuckDBTimestampValue,
   DuckDBTypeId,
+  INTEGER,
   LIST,
   listValue,
   ResultReturnType,
@@ -34,6 +37,8 @@ export const {
   TIMESTAMP,
   VARCHAR,
 } = require('@duckdb/node-api') as typeof driver;
+export type DuckDBBlobValue = driver.DuckDBBlobValue;
+export type DuckDBDataChunk = driver.DuckDBDataChunk;
 export type DuckDBInstance = driver.DuckDBInstance;
 export type DuckDBPreparedStatement = driver.DuckDBPreparedStatement;
 export type DuckDBResult = driver.DuckDBResult;

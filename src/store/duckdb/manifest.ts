@@ -41,6 +41,8 @@ const PART = {
   /** The size of its messages and metadata before compression, and of those in large records (rewriter.ts). */
   textBytes: COUNT,
   largeTextBytes: COUNT,
+  /** Whether it has a text filter. Undefined: no, because an earlier release wrote it. */
+  hasTextFilter: v.optional(v.boolean()),
   /** Size and checksum of the file. */
   bytes: COUNT,
   sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),

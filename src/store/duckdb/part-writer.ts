@@ -16,6 +16,7 @@ import type { PartEntry } from './manifest.ts';
 import { partAlias, partFileName } from './part-file.ts';
 import type { StoreConnection } from './run-long.ts';
 import { tableColumns } from './staging.ts';
+import { MIN_FILTERED_RECORDS, readFilterChecksum, writeTextFilter } from './text-filter.ts';
 
 /** A part with fewer records has small blocks: a part of 500 records then takes 94 KB instead of 537 KB. */
 const SMALL_PART_ROWS = 20_000;
@@ -30,6 +31,8 @@ export interface PartWriterDependencies {
   readonly partsDirectory: string;
   readonly nextPartNumber: () => number;
   readonly observe: Observe;
+  /** A rewritten part with at least this many records gets a text filter. */
+  readonly minFilteredRecords?: number | undefined;
 }
 
 /** Records for a part. Each run is sorted by itself. */
@@ -41,6 +44,9 @@ export interface Run {
   /** What the run must contain. */
   readonly content: TableContent;
 }
+
+/** `textFilter`: the checksum of the text filter, if there is one. */
+type PartContent = TableContent & { readonly textFilter?: string };
 
 /** What was read back differs from what was written. */
 class MismatchError extends Error {}
@@ -62,10 +68,13 @@ export class PartWriter {
     kind: LogKind,
     run: Run,
     afterBatch?: AfterBatch,
+    mayHaveFilter = false,
   ): Promise<PartEntry> {
+    const { minFilteredRecords = MIN_FILTERED_RECORDS } = this.#dependencies;
     const part = await this.create(connection, kind, run.content.rows);
     try {
       await part.add(run, afterBatch);
+      if (mayHaveFilter && run.content.rows >= minFilteredRecords) await part.addTextFilter(afterBatch);
       return await part.finish(afterBatch);
     } catch (error) {
       await part.discard();
@@ -87,16 +96,19 @@ export class PartWriter {
   }
 
   /** Returns the entry of a part that is durable. Throws a MismatchError if it cannot be read or differs from what was written. */
-  async verify(file: string, kind: LogKind, expected: TableContent, afterBatch?: AfterBatch) {
+  async verify(file: string, kind: LogKind, expected: PartContent, afterBatch?: AfterBatch) {
+    const hasTextFilter = expected.textFilter !== undefined;
     try {
-      const content = await this.#reading.run(() => this.#read(file, kind, afterBatch));
+      const content = await this.#reading.run(() => this.#read(file, kind, hasTextFilter, afterBatch));
       const { rows, sum, since, until, textBytes, largeTextBytes } = content;
       if (rows !== expected.rows) throw new MismatchError(`the part has ${rows} of ${expected.rows} records`);
       if (sum !== expected.sum)
         throw new MismatchError('the records of the part differ from those that were written');
+      if (content.textFilter !== expected.textFilter)
+        throw new MismatchError('the text filter of the part differs from what was written');
       return {
         ...{ file: basename(file), kind, records: rows, textBytes, largeTextBytes },
-        ...{ since: since ?? 0n, until: until ?? 0n },
+        ...{ since: since ?? 0n, until: until ?? 0n, hasTextFilter },
         ...(await hashFile(file)),
       };
     } catch (error) {
@@ -111,12 +123,20 @@ export class PartWriter {
     this.#closeReader();
   }
 
-  async #read(file: string, kind: LogKind, afterBatch?: AfterBatch): Promise<TableContent> {
+  async #read(
+    file: string,
+    kind: LogKind,
+    hasTextFilter: boolean,
+    afterBatch?: AfterBatch,
+  ): Promise<PartContent> {
     this.#reader ??= await createReaderInstance();
     const connection = await this.#reader.connect();
     try {
       await connection.run(`attach ${quote(file)} as part (read_only)`);
-      return await readContent(connection, kind, 'part.records', afterBatch);
+      const content = await readContent(connection, kind, 'part.records', afterBatch);
+      return hasTextFilter
+        ? { ...content, textFilter: await readFilterChecksum(connection, 'part') }
+        : content;
     } catch (error) {
       if (isSystemError(error) || !/^\w+( \w+)* Error: /.test(messageOf(error))) throw error;
       throw new MismatchError(messageOf(error));
@@ -142,7 +162,7 @@ export class NewPart {
   /** While it is written, it has a name of its own in DuckDB. */
   readonly #alias: string;
   /** What the part must contain. */
-  written = EMPTY;
+  written: PartContent = EMPTY;
   runs = 0;
 
   constructor(writer: PartWriter, connection: StoreConnection, kind: LogKind, path: string) {
@@ -183,6 +203,12 @@ export class NewPart {
     }
     this.written = addContents(this.written, content);
     this.runs++;
+  }
+
+  /** No run can be added afterwards. */
+  async addTextFilter(afterBatch?: AfterBatch): Promise<void> {
+    const textFilter = await writeTextFilter(this.#connection, this.#alias, this.written.rows, afterBatch);
+    this.written = { ...this.written, textFilter };
   }
 
   /** Makes the part durable and reads it back. */

@@ -95,6 +95,8 @@ export interface PartsOptions {
   readonly acceptLoss?: boolean | undefined;
   /** No part becomes larger than this. Default: no limit. */
   readonly maxPartBytes?: number | undefined;
+  /** See PartWriterDependencies. */
+  readonly minFilteredRecords?: number | undefined;
 }
 
 export class Parts {

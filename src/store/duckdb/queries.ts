@@ -7,12 +7,14 @@ import { Mutex } from '../../system/mutex.ts';
 import { parseLargeMetadataAlone } from '../log-sql.ts';
 import { findNewestTimestamp } from '../newest-timestamp.ts';
 import type { ParameterRules } from '../query-parameters.ts';
+import type { RequiredText } from '../required-text.ts';
 import type { BoundValues, QueryOptions, QueryResult, SavedQuery, TimeRange } from '../store.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { isDamageError } from './errors.ts';
 import type { Memtables } from './memtables.ts';
 import { Part, type Parts, type QueryTable } from './parts.ts';
 import { findPatternProblem, PLANNED_WHEN_RUN, runSavedQuery, validateSavedQuery } from './saved-query.ts';
+import { TextSearch } from './text-filter.ts';
 
 /** White space and comments. Each text matches in one way only: otherwise, many comments would take exponential time. */
 const GAP = '(?:\\s|--[^\\n]*(?:\\n|$)|/\\*(?:[^*]|\\*(?!/))*\\*/)*';
@@ -22,7 +24,7 @@ const NO_PARTS: TimeRange = { start: 1n, end: 0n };
 
 /** A query with its tables. Until `release`, the tables are neither dropped nor deleted. */
 interface PreparedQuery {
-  toSql(savesMemory?: boolean): string;
+  toSql(search?: TextSearch, savesMemory?: boolean): string;
   readonly parts: readonly Part[];
   /** Parts with records of the range that were set aside, so that the result lacks these records. */
   readonly missingParts: number;
@@ -37,6 +39,8 @@ export class Queries {
   readonly #checks = new Mutex();
   /** Newest timestamps over all projects, for kinds that have records with a timestamp in the future. Used for one second. */
   readonly #recentlyFound = new Map<LogKind, { readonly notAfter: bigint; readonly micros: bigint }>();
+  /** What the queries of a search have read so far from text filters. */
+  readonly #searches = new WeakMap<RequiredText, TextSearch>();
 
   constructor(pool: ConnectionPool, memtables: Memtables, parts: Parts) {
     this.#pool = pool;
@@ -56,7 +60,9 @@ export class Queries {
         const { toSql, parts, missingParts, release } = this.#prepare(query.sql, options.range);
         used = parts;
         try {
-          const sql = toSql(savesMemory);
+          const search = options.requiredText && this.#searchFor(options.requiredText);
+          await search?.read(connection.connection, parts);
+          const sql = toSql(search, savesMemory);
           const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
           return { ...rows, missingParts };
         } finally {
@@ -117,27 +123,38 @@ export class Queries {
     return isAnySetAside();
   }
 
+  #searchFor(required: RequiredText): TextSearch {
+    const search = this.#searches.get(required) ?? new TextSearch(required);
+    this.#searches.set(required, search);
+    return search;
+  }
+
   #prepare(sql: string, range?: TimeRange): PreparedQuery {
     // All kinds whose tables the SQL may read: those that it names anywhere.
     const names = new Set([...sql.matchAll(/\b(\w+)_logs\b/gi)].map(([, name]) => name?.toLowerCase()));
     const kinds = LOG_KINDS.filter(kind => names.has(kind));
     const tablesByKind = kinds.map(kind => {
       const parts = this.#parts.list(kind).filter(({ entry }) => overlaps(entry, range));
-      const tables = [...this.#memtables.list(kind), ...parts];
-      if (tables.length === 0) tables.push(this.#memtables.activeTable(kind));
-      return { kind, tables };
+      return {
+        kind,
+        tables: [...this.#memtables.list(kind), ...parts],
+        spare: this.#memtables.activeTable(kind),
+      };
     });
-    const used = tablesByKind.flatMap(({ tables }) => tables);
+    const used = tablesByKind.flatMap(({ tables, spare }) => [...tables, spare]);
     for (const table of used) table.acquire();
     const missing = this.#parts.manifest.setAside.filter(
       entry => kinds.includes(entry.kind) && overlaps(entry, range),
     );
     return {
-      toSql: savesMemory => {
-        const definitions = tablesByKind.map(
-          ({ kind, tables }) =>
-            `${kind}_logs as not materialized (${tables.map(table => this.#selectFrom(table)).join(' union all ')})`,
-        );
+      toSql: (search, savesMemory) => {
+        const definitions = tablesByKind.map(({ kind, tables, spare }) => {
+          const needed = tables.filter(table => search?.conditionOn(table) !== 'false');
+          const selects = (needed.length === 0 ? [spare] : needed).map(table =>
+            this.#selectFrom(table, search?.conditionOn(table)),
+          );
+          return `${kind}_logs as not materialized (${selects.join(' union all ')})`;
+        });
         return insertDefinitions(savesMemory ? parseLargeMetadataAlone(sql) : sql, definitions);
       },
       parts: used.filter(table => table instanceof Part),
@@ -148,12 +165,13 @@ export class Queries {
     };
   }
 
-  #selectFrom(table: QueryTable): string {
+  #selectFrom(table: QueryTable, condition?: string): string {
     const isPart = table instanceof Part;
     const { expiredBefore } = this.#parts.manifest;
     const conditions = isPart ? [] : [`$${PLANNED_WHEN_RUN} is null`];
     if (expiredBefore !== undefined && !(isPart && table.entry.since >= expiredBefore))
       conditions.push(`timestamp >= make_timestamp(${expiredBefore}::bigint)`);
+    if (condition !== undefined) conditions.push(condition);
     return `from ${table.name}${conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`}`;
   }
 }

@@ -193,7 +193,7 @@ export class Rewriter {
       const from = `(${sources.map(({ name }) => `from ${name}`).join(' union all ')})`;
       const write = async (written: PartEntry[]) => {
         if (content.rows === 0) return;
-        written.push(await parts.writer.write(connection, kind, { from, except, content }, afterBatch));
+        written.push(await parts.writer.write(connection, kind, { from, except, content }, afterBatch, true));
         this.#throwIfClosing();
       };
       await parts.commit({ write, remove: sources });

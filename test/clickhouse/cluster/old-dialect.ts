@@ -51,7 +51,11 @@ async function forward(port: number, incoming: IncomingMessage, response: Server
   const translated = url.searchParams.has('query')
     ? body
     : Buffer.from(translate(body.toString('utf8'), parameters).replace(EACH_ROW, 'FORMAT JSONCompact'));
-  if (/^alter table .* modify ttl |^alter table .*\s+add column |^explain ast /.test(translated.toString()))
+  if (
+    /^alter table .* modify ttl |^alter table .*\s+add (column|index) |^explain ast /.test(
+      translated.toString(),
+    )
+  )
     return void response.writeHead(200).end();
   const { 'accept-encoding': _, 'content-length': __, connection: ___, ...headers } = incoming.headers;
   const outgoing = request(url, {
