@@ -75,6 +75,47 @@ export interface BuiltInEndpoints {
       total_realtime_requests: number;
     };
   };
+  /** What is different about the records that match a search expression, against the other records of the same time range or against the matching records of a second range. The field values whose share differs most, at most 100. */
+  'logs.compare': {
+    parameters: {
+      /** Project reference. Only records of this project are counted. */
+      project: string;
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:>=500. If absent or empty, all records. */
+      query?: string | undefined;
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent, empty or later than now, now. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+      /** Start of a second time range (exclusive): compare with the matching records of that range. If absent or empty, with the records of the first range that do not match. */
+      baseline_start?: string | Date | undefined;
+      /** End of the second time range (inclusive). If absent or empty, the start of the first range. */
+      baseline_end?: string | Date | undefined;
+    };
+    row: {
+      /** Name of a field as in a search expression. */
+      field: string;
+      /** Value of the field. */
+      value: string;
+      /** Share of the matching records that have this value. */
+      share: number;
+      /** Share of the other records that have this value. */
+      other_share: number;
+      /** share minus other_share. Rows are ordered by its absolute value. */
+      difference: number;
+      /** Number of matching records that were read, at most 2,000. */
+      sampled: number;
+      /** Number of other records that were read, at most 2,000. */
+      other_sampled: number;
+      /** Number of matching records. */
+      total: number;
+      /** Number of other records. */
+      other_total: number;
+    };
+  };
   /** The most frequent values of a field among the records that match a search expression, at most 50. */
   'logs.fields': {
     parameters: {
@@ -125,6 +166,43 @@ export interface BuiltInEndpoints {
       category: string;
       /** Number of records. */
       count: number;
+    };
+  };
+  /** The messages of the records that match a search expression, grouped with numbers, ids, addresses and quoted values masked, most frequent first, and their share in the period before, at most 100. */
+  'logs.patterns': {
+    parameters: {
+      /** Project reference. Only records of this project are counted. */
+      project: string;
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:>=500. If absent or empty, all records. */
+      query?: string | undefined;
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent, empty or later than now, now. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+    };
+    row: {
+      /** Message with * in place of numbers, ids, addresses and quoted values; only its first 500 characters. */
+      pattern: string;
+      /** Number of records. */
+      count: number;
+      /** Records divided by all matching records of the range. */
+      share: number;
+      /** Number of errors: records with a status of 500 or more, or the level error or a more severe one. */
+      error_count: number;
+      /** Number of records in the period of the same length before the range. 0: the pattern is new. */
+      count_before: number;
+      /** Records divided by all matching records of the period before; null if there are none, such as before the retention. */
+      share_before: number | null;
+      /** Time of the oldest of these records in the range. */
+      first: number;
+      /** Time of the newest of these records in the range. */
+      last: number;
+      /** One of the messages; only its first 1,000 characters. */
+      sample: string;
     };
   };
   /** One record by id and timestamp, with its neighbours in time of the same project, of one or all log kinds, newest first. */
@@ -187,6 +265,43 @@ export interface BuiltInEndpoints {
       metadata: Record<string, unknown>;
       /** Log kind of the record. */
       kind: string;
+    };
+  };
+  /** The most frequent values of a field, or pairs of values of two fields, among the records that match a search expression, with their share of errors, at most 100. */
+  'logs.top': {
+    parameters: {
+      /** Project reference. Only records of this project are counted. */
+      project: string;
+      /** Log kind, or all of them. */
+      kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
+      /** Search expression, such as: timeout -retry "connection reset" status:>=500. If absent or empty, all records. */
+      query?: string | undefined;
+      /** Only records later than this time (exclusive). If absent or empty, no lower bound. */
+      iso_timestamp_start?: string | Date | undefined;
+      /** Only records at or before this time. If absent or empty, no upper bound. */
+      iso_timestamp_end?: string | Date | undefined;
+      /** Tier of the project. Only records newer than now minus the tier's retention are counted. */
+      project_tier?: 'FREE' | 'PRO' | 'PAYG' | 'ENTERPRISE' | undefined;
+      /** Field whose values are counted, such as path, function_id, kind or request.headers.cf_ray. */
+      field: string;
+      /** Another field. If it is given, each row has a pair of values. */
+      second_field?: string | undefined;
+    };
+    row: {
+      /** Value of the field. */
+      value: string;
+      /** Value of the second field; null if the record does not have it, or no second field is given. */
+      second_value: string | null;
+      /** Number of records. */
+      count: number;
+      /** Number of errors: records with a status of 500 or more, or the level error or a more severe one. */
+      error_count: number;
+      /** Errors divided by records. */
+      error_share: number;
+      /** Time of the oldest of these records. */
+      first: number;
+      /** Time of the newest of these records. */
+      last: number;
     };
   };
   /** The projects that have records in a time range, those with the most records first, at most 100. */

@@ -213,7 +213,10 @@ describe('rules about the content of source files', () => {
     const STATEMENT =
       /['"`]\s*(select\s|with\s+\w+\s+as\s*\(|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+(or\s+replace\s+)?(table|view)\s|drop\s+(table|view)\s|alter\s+table\s|attach\s+['$]|copy\s+[\w(].*\s(to|from)\s|begin\s+transaction)/i;
     const elsewhere = ['logs/read-parquet.ts', 'store/migration.ts', 'store/log-sql.ts'];
-    const filesWithSql = filesWith(STATEMENT).filter(file => !elsewhere.includes(file));
+    // The log records of the demo have SQL as text. Nothing runs it.
+    const filesWithSql = filesWith(STATEMENT).filter(
+      file => !elsewhere.includes(file) && moduleOf(file) !== 'demo',
+    );
     expect(filesWithSql.filter(file => !/^store\/(duckdb|clickhouse)$/.test(moduleOf(file) ?? ''))).toEqual(
       [],
     );

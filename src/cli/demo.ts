@@ -1,9 +1,11 @@
 // dendro demo: serves a temporary store with a synthetic platform. Its history is written to the store before the server starts.
 // Its live traffic is sent to the internal listener, like the logs of a real platform.
 import { type App, startApp } from '../app.ts';
-import { type Invocation, PACKS, readServeConfig, type ServeConfig } from '../config.ts';
+import { type Invocation, readServeConfig, type ServeConfig } from '../config.ts';
+import { DEMO_PROJECTS } from '../demo/projects.ts';
 import { Random } from '../demo/random.ts';
-import { createTraffic, DEMO_KINDS, DEMO_PROJECTS, fillHistory } from '../demo/traffic.ts';
+import { createTraffic, fillHistory } from '../demo/traffic.ts';
+import { LOG_KINDS } from '../domain/log-columns.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
@@ -25,16 +27,18 @@ export async function demo(invocation: Invocation, io: Io): Promise<void> {
   });
 }
 
-/** The same invocation, but with a DuckDB store and a tokens file in this directory, without API keys, and with all packs. */
+/** What the demo does not take from the operator's environment: it creates its own tokens. */
+const IGNORED_FLAGS = ['tokens'];
+
+/** The same invocation, but with a DuckDB store and a tokens file in this directory, and without API keys. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {
   return {
     ...invocation,
     environmentKeys: [],
-    many: name => (name === 'packs' ? PACKS : invocation.many(name)),
     text(name) {
       if (name === 'data') return dataDirectory;
       if (name === 'store') return 'duckdb';
-      return name === 'tokens' ? undefined : invocation.text(name);
+      return IGNORED_FLAGS.includes(name) ? undefined : invocation.text(name);
     },
   };
 }
@@ -72,7 +76,7 @@ async function serveDemo(
     const period = { fromMs: sentUpToMs, toMs: nowMs(), demoStartMs: historyEndMs, scale: 1 };
     sentUpToMs = period.toMs;
     const records = createTraffic(period, random);
-    for (const kind of DEMO_KINDS)
+    for (const kind of LOG_KINDS)
       if (records[kind].length > 0) await post(app, token, kind, records[kind]).catch(() => {}); // records that cannot be sent are dropped
   });
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });

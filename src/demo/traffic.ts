@@ -1,113 +1,32 @@
-// The synthetic platform of the demo: four projects, and the records of a period in the JSON format that log shippers send.
-// Incidents and trends are relative to the start of the demo, so that the default views of the console show them.
+// The traffic of the synthetic platform: the requests and invocations of a period, and the records that all services log about
+// them.
+import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { type LogLines, toLogLines } from '../domain/log-line.ts';
 import { createIdSequence, isRejection, toRecord } from '../logs/record.ts';
 import type { Store } from '../store/store.ts';
+import {
+  type Area,
+  DAY,
+  DEMO_PROJECTS,
+  type DemoFunction,
+  type DemoProject,
+  isHeld,
+  type Moment,
+  PATHS,
+  type TableLock,
+} from './projects.ts';
 import type { Random } from './random.ts';
-
-// In seconds.
-const MINUTE = 60;
-const HOUR = 3600;
-const DAY = 86_400;
-
-interface Moment {
-  /** Unix milliseconds. */
-  readonly ms: number;
-  /** Seconds before the start of the demo; negative after it. */
-  readonly ago: number;
-}
-
-interface DemoFunction {
-  readonly id: string;
-  /** Fraction of the project's invocations, from 0 to 1. */
-  readonly share: number;
-  medianMs(moment: Moment): number;
-  /** Standard deviation of the logarithm of the duration. */
-  readonly sigma: number;
-}
-
-interface DemoProject {
-  readonly ref: string;
-  readonly description: string;
-  requestsPerSecond(moment: Moment): number;
-  invocationsPerSecond(moment: Moment): number;
-  /** Fraction of the requests and invocations that fail, from 0 to 1. */
-  errorRate(moment: Moment): number;
-  readonly functions: readonly [DemoFunction, ...DemoFunction[]];
-  /** Service areas; an area listed twice gets twice as many requests. */
-  readonly areas: readonly [Area, ...Area[]];
-}
-
-/** Paths by service area. */
-const PATHS = {
-  rest: ['/rest/v1/items', '/rest/v1/orders', '/rest/v1/profiles', '/rest/v1/rpc/totals'],
-  auth: ['/auth/v1/token', '/auth/v1/user', '/auth/v1/logout'],
-  storage: ['/storage/v1/object/public/images/hero.webp', '/storage/v1/object/sign/files/invoice.pdf'],
-  realtime: ['/realtime/v1/websocket'],
-} as const;
-type Area = keyof typeof PATHS;
-
-/** A factor of the traffic: less at night, more in the afternoon (UTC). */
-const dayWave = ({ ms }: Moment) => 1 + 0.6 * Math.sin((((ms / 1000 / HOUR) % 24) - 9) * (Math.PI / 12));
-/** A factor of the traffic: it grows from 40 % to 100 % over the seven days before the demo starts, and is 8 times as much since two hours before it. */
-const saleGrowth = ({ ago }: Moment) =>
-  (1 - 0.6 * Math.min(1, Math.max(0, ago / (7 * DAY)))) * (ago < 2 * HOUR ? 8 : 1);
-const isDown = ({ ago }: Moment) => ago > 18 * MINUTE && ago < 34 * MINUTE;
-/** A median that has been growing since a deployment 36 hours before the demo. */
-const growingMedianMs = ({ ago }: Moment) =>
-  110 * (1 + 7 * Math.min(1, Math.max(0, (1.5 * DAY - ago) / (1.5 * DAY))));
-const steady = (id: string, share: number, medianMs: number, sigma: number): DemoFunction => ({
-  ...{ id, share, sigma, medianMs: () => medianMs },
-});
-
-export const DEMO_PROJECTS: readonly DemoProject[] = [
-  {
-    ref: 'busy-market',
-    description: 'a shop during a sale',
-    requestsPerSecond: moment => 0.12 * dayWave(moment) * saleGrowth(moment),
-    invocationsPerSecond: moment => 0.07 * dayWave(moment) * saleGrowth(moment),
-    errorRate: () => 0.012,
-    functions: [
-      steady('search', 0.6, 45, 0.5),
-      steady('checkout', 0.25, 180, 0.45),
-      steady('thumbnails', 0.15, 420, 0.6),
-    ],
-    areas: ['rest', 'rest', 'rest', 'rest', 'auth', 'auth', 'storage', 'storage', 'storage', 'realtime'],
-  },
-  {
-    ref: 'stormy-harbor',
-    description: 'its database was down for 16 minutes, until 18 minutes before the demo started',
-    requestsPerSecond: moment => 0.04 * dayWave(moment) * (isDown(moment) ? 6 : 1), // clients retry
-    invocationsPerSecond: moment => 0.04 * dayWave(moment) * (isDown(moment) ? 5 : 1),
-    errorRate: moment => (isDown(moment) ? 0.72 : 0.006),
-    functions: [
-      { id: 'berths', share: 0.7, sigma: 0.4, medianMs: moment => (isDown(moment) ? 2600 : 70) },
-      { id: 'tides', share: 0.3, sigma: 0.4, medianMs: moment => (isDown(moment) ? 1900 : 55) },
-    ],
-    areas: ['rest', 'rest', 'rest', 'auth', 'realtime', 'realtime'],
-  },
-  {
-    ref: 'slow-river',
-    description: 'one of its functions has become slower since its last deployment',
-    requestsPerSecond: moment => 0.02 * dayWave(moment),
-    invocationsPerSecond: moment => 0.025 * dayWave(moment),
-    errorRate: moment => (growingMedianMs(moment) > 700 ? 0.03 : 0.005),
-    functions: [
-      { id: 'monthly-report', share: 0.6, sigma: 0.35, medianMs: growingMedianMs },
-      steady('level', 0.4, 30, 0.3),
-    ],
-    areas: ['rest', 'rest', 'storage', 'auth'],
-  },
-  {
-    ref: 'quiet-garden',
-    description: 'a hobby project with very little traffic',
-    requestsPerSecond: moment => 0.004 * dayWave(moment),
-    invocationsPerSecond: () => 1 / (15 * MINUTE),
-    errorRate: () => 0.002,
-    functions: [steady('water-plants', 1, 38, 0.3)],
-    areas: ['rest', 'rest', 'auth', 'storage'],
-  },
-];
+import {
+  createEdgeRecord,
+  createFunctionEdgeRecord,
+  createFunctionRecord,
+  createPoolerRecord,
+  createPostgresRecord,
+  type DatabaseError,
+  type DemoInvocation,
+  type DemoRequest,
+  SERVICE_RECORDS,
+} from './records.ts';
 
 /** All times are Unix milliseconds. */
 export interface Period {
@@ -120,78 +39,242 @@ export interface Period {
   readonly scale: number;
 }
 
-export const DEMO_KINDS = ['edge', 'function_edge'] as const;
-export type DemoRecords = Record<(typeof DEMO_KINDS)[number], object[]>;
+export type DemoRecords = Record<LogKind, object[]>;
+
+const createEmptyRecords = () =>
+  Object.fromEntries(LOG_KINDS.map(kind => [kind, []])) as unknown as DemoRecords;
+
+/** While a table is locked, clients send this many requests to it in addition to each request of the project. */
+const RETRIES = 4;
+const DATABASE_LINES_PER_SECOND = 1 / 600;
 
 /** The period should be much shorter than an hour, because the rates at its middle apply to all of it. */
 export function createTraffic({ fromMs, toMs, demoStartMs, scale }: Period, random: Random): DemoRecords {
   const momentAt = (ms: number): Moment => ({ ms, ago: (demoStartMs - ms) / 1000 });
   const middle = momentAt((fromMs + toMs) / 2);
   const scaledSeconds = ((toMs - fromMs) / 1000) * scale;
-  const createMany = (perSecond: number, create: (moment: Moment) => object) =>
-    Array.from({ length: random.poisson(perSecond * scaledSeconds) }, () =>
-      create(momentAt(Math.floor(fromMs + random.next() * (toMs - fromMs)))),
-    );
-  return {
-    edge: DEMO_PROJECTS.flatMap(project =>
-      createMany(project.requestsPerSecond(middle), moment => createRequest(project, moment, random)),
-    ),
-    function_edge: DEMO_PROJECTS.flatMap(project =>
-      createMany(project.invocationsPerSecond(middle), moment => createInvocation(project, moment, random)),
-    ),
+  const records = createEmptyRecords();
+  const repeat = (perSecond: number, create: (moment: Moment) => void) => {
+    for (let count = random.poisson(perSecond * scaledSeconds); count > 0; count--)
+      create(momentAt(Math.floor(fromMs + random.next() * (toMs - fromMs))));
   };
+  for (const project of DEMO_PROJECTS) {
+    const traffic = new ProjectTraffic(project, random, records);
+    const { lock, functions } = project;
+    const requests = project.requestsPerSecond(middle);
+    const invocations = project.invocationsPerSecond(middle);
+    repeat(requests, moment => traffic.addRequest(moment));
+    repeat(invocations, moment => traffic.addInvocation(moment));
+    repeat(DATABASE_LINES_PER_SECOND + requests / 30, moment => traffic.addDatabaseLine(moment));
+    if (lock === undefined) continue;
+    if (isHeld(lock, middle)) {
+      const caller = functions.find(({ calls }) => calls === lock.path);
+      repeat(requests * RETRIES, moment => traffic.addRequest(moment, lock.path));
+      repeat(invocations * RETRIES, moment => traffic.addInvocation(moment, caller));
+    }
+    const { startAgo, endAgo, migration } = lock;
+    const lines: [ago: number, message: string][] = [
+      [startAgo, `statement: ${migration}`],
+      [endAgo, `duration: ${(startAgo - endAgo) * 1000}.217 ms`],
+    ];
+    for (const [ago, message] of lines) {
+      const ms = demoStartMs - ago * 1000;
+      if (fromMs <= ms && ms < toMs) traffic.addMigration(lock, ms, message);
+    }
+  }
+  return records;
 }
 
 const AGENTS = ['Mozilla/5.0 (X11; Linux x86_64)', 'Mozilla/5.0 (iPhone)', 'okhttp/4.12.0', 'node'] as const;
 const COUNTRIES = ['DE', 'US', 'BR', 'JP', 'IN', 'FR', 'KE'] as const;
+const NETWORKS = ['192.0.2', '198.51.100', '203.0.113'] as const;
 const ERRORS = [500, 503, 504, 503, 401, 404, 429] as const;
+/** Of requests to a locked table. */
+const LOCK_ERRORS = [500, 500, 503, 504] as const;
+const STATEMENT_TIMEOUT_MS = 8_000;
+const STATEMENT_TIMEOUT: DatabaseError = {
+  sqlState: '57014',
+  message: 'canceling statement due to statement timeout',
+};
+const MIGRATION_PID = 4242;
 
-function createRequest({ ref, areas, errorRate }: DemoProject, moment: Moment, random: Random): object {
-  const area = random.pick(areas);
-  const path = random.pick(PATHS[area]);
-  const method = area === 'auth' || random.chance(0.2) ? 'POST' : 'GET';
-  const success = area === 'realtime' ? 101 : area === 'rest' && method === 'POST' ? 201 : 200;
-  const status = random.chance(errorRate(moment)) ? random.pick(ERRORS) : success;
-  const host = `${ref}.example.com`;
-  // An address of a range that is reserved for documentation (RFC 5737).
-  const address = `${random.pick(['192.0.2', '198.51.100', '203.0.113'])}.${Math.floor(random.next() * 254) + 1}`;
-  return {
-    timestamp: new Date(moment.ms).toISOString(),
-    project: ref,
-    event_message: `${method} ${status} ${path}`,
-    metadata: {
-      request: {
-        ...{ method, host, path, url: `https://${host}${path}` },
-        headers: { user_agent: random.pick(AGENTS), x_forwarded_for: address },
-        cf: { country: random.pick(COUNTRIES), tls_version: 'TLSv1.3' },
-      },
-      response: { status_code: status, origin_time: random.duration(24, 0.7) },
+const roundMs = (ms: number) => Math.round(ms * 100) / 100;
+
+/** Lines of the Postgres log that belong to no request: the message, and what differs from a line of a background process. */
+const DATABASE_LINES: readonly [[string, object], ...[string, object][]] = [
+  ['checkpoint starting: time', {}],
+  ['checkpoint complete: wrote 41 buffers (0.3%)', {}],
+  ['connection authorized: user=authenticator database=postgres', { user_name: 'authenticator' }],
+  [
+    'duplicate key value violates unique constraint "profiles_pkey"',
+    {
+      ...{ error_severity: 'ERROR', sql_state_code: '23505', user_name: 'authenticator' },
+      query: 'insert into public.profiles (id, name) values ($1, $2)',
     },
-  };
-}
+  ],
+];
 
-function createInvocation(
-  { ref, functions, errorRate }: DemoProject,
-  moment: Moment,
-  random: Random,
-): object {
-  let remaining = random.next();
-  const { id, medianMs, sigma } =
-    functions.find(candidate => {
-      remaining -= candidate.share;
+/** Adds the records that the services of a project log about its requests and invocations. */
+class ProjectTraffic {
+  readonly #project: DemoProject;
+  readonly #random: Random;
+  readonly #records: DemoRecords;
+
+  constructor(project: DemoProject, random: Random, records: DemoRecords) {
+    this.#project = project;
+    this.#random = random;
+    this.#records = records;
+  }
+
+  /** A request from outside. Without a path: to any of the project's areas. */
+  addRequest(moment: Moment, restPath?: string): void {
+    const random = this.#random;
+    const area = restPath === undefined ? random.pick(this.#project.areas) : 'rest';
+    const method = area === 'auth' || random.chance(0.2) ? 'POST' : 'GET';
+    const path = restPath ?? random.pick(PATHS[area]);
+    this.#addApiRequest(area, moment, {
+      id: this.#createId(moment),
+      method,
+      path,
+      agent: random.pick(AGENTS),
+    });
+  }
+
+  /** Without a function: of any function of the project. */
+  addInvocation(moment: Moment, given?: DemoFunction): void {
+    const random = this.#random;
+    const { id: functionId, calls, medianMs, sigma } = given ?? this.#pickFunction();
+    const id = this.#createId(moment);
+    const called =
+      calls === undefined
+        ? undefined
+        : this.#addApiRequest('rest', moment, { id, method: 'POST', path: calls, agent: 'Deno/2.1.4' });
+    // The function returns 500 if its request to the API fails.
+    const status = called === undefined ? this.#respond(moment, 200).status : called.status < 400 ? 200 : 500;
+    const ownMs = random.duration(medianMs(moment), sigma);
+    const invocation: DemoInvocation = {
+      ref: this.#project.ref,
+      id,
+      functionId,
+      ms: moment.ms,
+      method: 'POST',
+      path: `/functions/v1/${functionId}`,
+      status,
+      error: called?.error,
+      durationMs: roundMs(ownMs + (called?.durationMs ?? 0)),
+    };
+    this.#records.function_edge.push(createFunctionEdgeRecord(invocation));
+    if (this.#isLogged(moment, status)) this.#records.function.push(createFunctionRecord(invocation));
+  }
+
+  /** A line of the database or of its connection pooler that belongs to no request. */
+  addDatabaseLine({ ms }: Moment): void {
+    const { ref } = this.#project;
+    if (this.#random.chance(0.5)) {
+      const [message, parsed] = this.#random.pick(DATABASE_LINES);
+      this.#records.postgres.push(createPostgresRecord(ref, ms, message, parsed));
+    } else {
+      const message = 'login attempt: db=postgres user=authenticator tls=TLSv1.3';
+      this.#records.pooler.push(createPoolerRecord(ref, ms, 'LOG', message));
+    }
+  }
+
+  /** What Postgres logs when the migration starts or, with its duration, when it ends. */
+  addMigration({ migration }: TableLock, ms: number, message: string): void {
+    this.#records.postgres.push(
+      createPostgresRecord(this.#project.ref, ms, message, {
+        ...{ user_name: 'postgres', process_id: MIGRATION_PID, application_name: 'migrations' },
+        ...{ command_tag: 'ALTER TABLE', query: migration },
+      }),
+    );
+  }
+
+  #addApiRequest(
+    area: Area,
+    moment: Moment,
+    { id, method, path, agent }: Pick<DemoRequest, 'id' | 'method' | 'path' | 'agent'>,
+  ): DemoRequest {
+    const random = this.#random;
+    const success = area === 'realtime' ? 101 : area === 'rest' && method === 'POST' ? 201 : 200;
+    const { status, durationMs, error } = this.#respond(moment, success, path);
+    const request: DemoRequest = {
+      ref: this.#project.ref,
+      id,
+      ms: moment.ms,
+      durationMs,
+      method,
+      path,
+      status,
+      error,
+      agent,
+      // An address of a range that is reserved for documentation (RFC 5737).
+      address: `${random.pick(NETWORKS)}.${Math.floor(random.next() * 254) + 1}`,
+      country: random.pick(COUNTRIES),
+    };
+    this.#records.edge.push(createEdgeRecord(request));
+    if (this.#isLogged(moment, status)) this.#records[area].push(SERVICE_RECORDS[area](request));
+    if (error !== undefined) this.#addDatabaseError(request, error);
+    return request;
+  }
+
+  /** How a request ends. Only those to a locked table take long. */
+  #respond(moment: Moment, success: number, path = ''): Pick<DemoRequest, 'status' | 'durationMs' | 'error'> {
+    const random = this.#random;
+    const { lock, errorRate } = this.#project;
+    const durationMs = random.duration(24, 0.7);
+    if (lock === undefined || path !== lock.path || !isHeld(lock, moment) || random.chance(0.05))
+      return { durationMs, status: random.chance(errorRate(moment)) ? random.pick(ERRORS) : success };
+    const status = random.pick(LOCK_ERRORS);
+    if (random.chance(0.7))
+      return { status, durationMs: roundMs(STATEMENT_TIMEOUT_MS + durationMs), error: STATEMENT_TIMEOUT };
+    const message = `could not obtain lock on relation "${lock.table}"`;
+    return { status, durationMs, error: { sqlState: '55P03', message } };
+  }
+
+  /** PostgREST names its connection after the request, so that the lines of Postgres have the id of the request. */
+  #addDatabaseError({ ref, id, ms, durationMs, method }: DemoRequest, error: DatabaseError): void {
+    const { table = '' } = this.#project.lock ?? {};
+    const process_id = 5_000 + Math.floor(this.#random.next() * 400);
+    const parsed = {
+      ...{ user_name: 'authenticator', process_id, application_name: `postgrest ${id}` },
+      query:
+        method === 'POST'
+          ? `insert into public.${table} (item, quantity) values ($1, $2)`
+          : `select * from public.${table} order by id limit $1`,
+    };
+    if (error === STATEMENT_TIMEOUT) {
+      const mode = method === 'POST' ? 'RowExclusiveLock' : 'AccessShareLock';
+      const message = `process ${process_id} still waiting for ${mode} on relation 16512 of database 5 after 1000.1 ms`;
+      const detail = `Process holding the lock: ${MIGRATION_PID}.`;
+      this.#records.postgres.push(createPostgresRecord(ref, ms + 1000, message, { ...parsed, detail }));
+    }
+    this.#records.postgres.push(
+      createPostgresRecord(ref, Math.round(ms + durationMs), error.message, {
+        ...{ ...parsed, error_severity: 'ERROR', sql_state_code: error.sqlState },
+      }),
+    );
+  }
+
+  #createId({ ms }: Moment): string {
+    return `${ms.toString(16)}${Math.floor(this.#random.next() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0')}`;
+  }
+
+  /** Services log every failed request, and a sample of the others. */
+  #isLogged({ ago }: Moment, status: number): boolean {
+    return status >= 400 || this.#random.chance(ago < DAY ? 0.3 : 0.03);
+  }
+
+  #pickFunction(): DemoFunction {
+    const { functions } = this.#project;
+    let remaining = this.#random.next();
+    const found = functions.find(({ share }) => {
+      remaining -= share;
       return remaining < 0;
-    }) ?? functions[0];
-  const status = random.chance(errorRate(moment)) ? random.pick(ERRORS) : 200;
-  const path = `/functions/v1/${id}`;
-  return {
-    timestamp: new Date(moment.ms).toISOString(),
-    event_message: `POST ${status} ${path}`,
-    metadata: {
-      ...{ project_ref: ref, function_id: id, execution_time_ms: random.duration(medianMs(moment), sigma) },
-      request: { method: 'POST', pathname: path },
-      response: { status_code: status },
-    },
-  };
+    });
+    return found ?? functions[0];
+  }
 }
 
 /** Seven days, and one more, because the first bucket of a 7-day window starts up to a day before the window. */
@@ -210,19 +293,19 @@ export async function fillHistory(
   async function* createBatches(): AsyncGenerator<LogLines> {
     const step = PERIODS_PER_BATCH * PERIOD_MS;
     for (let batchMs = endMs - HISTORY_DAYS * DAY * 1000; batchMs < endMs; batchMs += step) {
-      const records: DemoRecords = { edge: [], function_edge: [] };
+      const records = createEmptyRecords();
       for (let fromMs = batchMs; fromMs < Math.min(batchMs + step, endMs); fromMs += PERIOD_MS) {
         const period = { fromMs, toMs: Math.min(fromMs + PERIOD_MS, endMs), demoStartMs: endMs, scale };
         const created = createTraffic(period, random);
-        for (const kind of DEMO_KINDS) records[kind].push(...created[kind]);
+        for (const kind of LOG_KINDS) records[kind].push(...created[kind]);
       }
-      for (const kind of DEMO_KINDS) {
+      for (const kind of LOG_KINDS) {
         const accepted = records[kind].flatMap(record => {
           const result = toRecord(record, kind, context);
           return isRejection(result) ? [] : [result];
         });
         count += accepted.length;
-        yield toLogLines(kind, accepted);
+        if (accepted.length > 0) yield toLogLines(kind, accepted);
       }
     }
   }

@@ -9,6 +9,7 @@ import type { KindOrAll } from '../store/log-sql.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
 import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
 import { describeFileError } from '../system/file-access.ts';
+import { MAX_SAMPLE_ROWS, SAMPLE_COLUMNS } from './compare-records.ts';
 import {
   type EndpointDefinition,
   EXPLAIN_TIMES,
@@ -231,8 +232,9 @@ function loadEndpoint(folder: string, store: StoreName, isShipped: boolean): End
     definition,
     query: {
       sql: readSql(sqlFile, definition, true),
-      columns: listColumns(definition),
-      maxRows: definition.max_rows,
+      ...(definition.compares
+        ? { columns: SAMPLE_COLUMNS, maxRows: MAX_SAMPLE_ROWS }
+        : { columns: listColumns(definition), maxRows: definition.max_rows }),
     },
     explainQuery: existsSync(explainFile) ? loadExplainQuery(explainFile, definition) : undefined,
     definitionFile,

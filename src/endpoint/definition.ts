@@ -39,6 +39,8 @@ const rangeNames = {
   days: v.optional(name),
   window: v.optional(name),
   bucket: v.optional(name),
+  /** The query also reads the period of the same length before the range: binds $before_start. */
+  before: flag,
 };
 
 const endpointDefinition = v.strictObject({
@@ -88,7 +90,8 @@ const endpointDefinition = v.strictObject({
    * a choice sets: `days` and `window` (in seconds) are the length of a range that ends now, and `bucket` (in seconds) rounds its
    * start down.
    * With `start`, `end` and `days`, also binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end, and has the
-   * effect of `retention`: the key `retention` is not needed.
+   * effect of `retention`: the key `retention` is not needed. With `before`, the query also reads the period of the same length before
+   * the range, which starts at $before_start, but not before the retention.
    */
   range: v.optional(v.strictObject(rangeNames)),
   /**
@@ -97,6 +100,8 @@ const endpointDefinition = v.strictObject({
    * bounds of a slice. Needs `range`, a parameter of type cursor, `cache: none` and the columns `id` and `timestamp`.
    */
   partial: flag,
+  /** The SQL returns a sample of records that match the search and of others; the rows are what differs (compare-records.ts). */
+  compares: flag,
   /**
    * The names of the query's conditions, in order. The explain SQL returns the number of records that remain after each of them,
    * in a column of that name (explain.ts).
@@ -175,6 +180,8 @@ function findAbsenceProblem(
 
 function findRangeProblem({ range, parameters }: EndpointDefinition): string | undefined {
   if (range === undefined) return undefined;
+  if (range.before && (range.start === undefined || range.end === undefined || range.days === undefined))
+    return 'before needs start, end and days';
   for (const time of [range.start, range.end])
     if (time !== undefined && parameters[time]?.type !== 'timestamp')
       return `${time} is not a parameter of type timestamp`;

@@ -100,6 +100,7 @@ const RESERVED_NAMES = [
   'pinned_projects',
   'range_start',
   'range_end',
+  'before_start',
   'bucket_micros',
   'slice_start',
   'slice_end',

@@ -164,7 +164,10 @@ function bindRange(definition: EndpointDefinition, bound: BoundValues, nowMicros
   const range = findTimeRange(definition, bound, nowMicros);
   const start = range?.start ?? 0n;
   const end = range?.end !== undefined && range.end < nowMicros ? range.end : nowMicros;
+  const oldest = findOldest(definition, bound, nowMicros);
+  const before = end > start ? start - (end - start) : start;
   return {
+    before_start: { type: 'timestamp', value: before > oldest ? before : oldest },
     range_start: { type: 'timestamp', value: start },
     range_end: { type: 'timestamp', value: end },
     bucket_micros: { type: 'integer', value: Number(chooseBucket(start, end)) },
@@ -343,6 +346,21 @@ export function findTimeRange(
     latest === undefined || (each !== undefined && each > latest) ? each : latest,
   );
   return { start, end: toMicros(values, range.end) };
+}
+
+/** The time range whose records the query of a request reads. */
+export function findReadRange(
+  definition: EndpointDefinition,
+  values: BoundValues,
+  now: bigint,
+): TimeRange | undefined {
+  const range = findTimeRange(definition, values, now);
+  return definition.range?.before ? { start: findOldest(definition, values, now) } : range;
+}
+
+/** Before this time, the retention of the tier ends. */
+function findOldest({ range }: EndpointDefinition, values: BoundValues, now: bigint): bigint {
+  return now - BigInt(Number(values[range?.days ?? '']?.value ?? 0)) * MICROS_PER_DAY;
 }
 
 function toMicros(values: BoundValues, name: string | undefined): bigint | undefined {

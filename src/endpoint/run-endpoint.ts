@@ -8,10 +8,11 @@ import type { Observe } from '../observe/event.ts';
 import { requiredTextOf } from '../store/required-text.ts';
 import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
-import { type Endpoint, fillQuery } from './catalog.ts';
+import { type Endpoint, fillQuery, listColumns } from './catalog.ts';
+import { compareRecords } from './compare-records.ts';
 import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
-import { addContextValues, findTimeRange } from './parameters.ts';
+import { addContextValues, findReadRange } from './parameters.ts';
 import { findPatternExcess, isExpensivePattern, isPlainText } from './pattern-cost.ts';
 import { querySlices } from './query-slices.ts';
 
@@ -231,7 +232,7 @@ async function loadResult(
     ...options,
     isExpensive,
     maxBytes: maxResultBytes,
-    range: findTimeRange(definition, values, now),
+    range: findReadRange(definition, values, now),
     requiredText: search && filtersBySearch(definition) ? requiredTextOf(search) : undefined,
   };
   const page = definition.partial
@@ -240,7 +241,10 @@ async function loadResult(
         { ...queryOptions, endsAt: findEnd(timeLimitMs) },
       )
     : undefined;
-  const queryResult = page?.result ?? (await store.query(query, bound, queryOptions));
+  const stored = page?.result ?? (await store.query(query, bound, queryOptions));
+  const queryResult = definition.compares
+    ? await compareRecords(stored, search, definition.max_rows)
+    : stored;
   const { queuedMs, executedMs, rows } = queryResult;
   observe?.({
     type: 'query_completed',
@@ -260,7 +264,7 @@ async function loadResult(
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
   const resultOptions = { maxBytes: maxResultBytes, onSizeChange, cursorAfter: page?.cursorAfter };
   return new EndpointResult(
-    query.columns,
+    definition.compares ? listColumns(definition) : query.columns,
     queryResult,
     { dataThrough, clipped, missingParts },
     resultOptions,

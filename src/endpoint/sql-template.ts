@@ -1,6 +1,7 @@
 // Fills the placeholders in the SQL of an endpoint for one log kind or for all of them: {{logs}} is the table, {{kind}} the name of
 // the log kind, {{status}} and so on are the searchable fields (domain/log-fields.ts) as text, {{category}} is the level or, for a
-// kind with a status, its class such as 5xx,
+// kind with a status, its class such as 5xx, {{is_error}} is whether a record is an error, {{message_pattern}} is the masked message,
+// {{message_sample}} its first 1,000 characters,
 // {{search}} is the condition of the parameter of type search, and a parameter of type field is the value of that field. The last two
 // are filled for each request, with bound values: no text of a request becomes SQL.
 import { LOG_FIELDS } from '../domain/log-fields.ts';
@@ -12,7 +13,15 @@ import type { BoundValues, StoreName } from '../store/store.ts';
 const PLACEHOLDER = /\{\{\s*(\w+)\s*\}\}/g;
 
 /** The placeholders that every endpoint can use. */
-export const PLACEHOLDERS: readonly string[] = ['logs', 'kind', ...LOG_FIELDS, 'category'];
+export const PLACEHOLDERS: readonly string[] = [
+  'logs',
+  'kind',
+  ...LOG_FIELDS,
+  'category',
+  'is_error',
+  'message_pattern',
+  'message_sample',
+];
 
 /** The names of the placeholders that the SQL uses. */
 export function listPlaceholders(sql: string): string[] {
@@ -38,6 +47,9 @@ export function fillTemplate(
   const fill = (name: string): string | undefined => {
     if (name === 'logs') return logs.table;
     if (name === 'kind') return logs.kind;
+    if (name === 'message_pattern') return compiler.messagePattern();
+    if (name === 'message_sample') return compiler.messageSample();
+    if (name === 'is_error') return `(${logs.isError})`;
     if (name === 'category') return `(${logs.category})`;
     if (name === 'search' && search !== undefined) return `(${compiler.compile(search)})`;
     const searchable = LOG_FIELDS.find(field => field === name);

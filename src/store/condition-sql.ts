@@ -8,15 +8,32 @@ import type { BoundValue } from './store.ts';
 /** No parameter of an endpoint begins with an underscore. */
 const PREFIX = '_search_';
 
+/**
+ * What a pattern of a message masks: quoted texts (an apostrophe inside a word is no quote), UUIDs, IPv6 addresses, hexadecimal and
+ * other long ids, and numbers with what they are joined to, such as 10.0.0.1:80. A number of one or two digits in a word stays: v1.
+ */
+const MASKED = [
+  '[0-9]+(?:[.][0-9]+){3,}(?::[0-9]+)?',
+  '"[^"]*"',
+  "\\B'[^']*'",
+  '[[:xdigit:]]{8}-[[:xdigit:]]{4}-[[:xdigit:]]{4}-[[:xdigit:]]{4}-[[:xdigit:]]{12}',
+  '[[:xdigit:]]{1,4}(?:::?[[:xdigit:]]{1,4}){2,7}',
+  '\\b[[:xdigit:]]{8,}\\b',
+  '[[:alnum:]]{20,}',
+  '\\b[0-9]+(?:[.,:][0-9]+)*',
+  '[0-9]{3,}',
+].join('|');
+
 /** Longer values are cut: they would take much memory, and nobody reads them. */
 const MAX_VALUE_CHARACTERS = 1000;
+const MAX_PATTERN_CHARACTERS = 500;
 
 /** Of the parts of a text that an index knows. Each costs time, and the longest ones exclude the most records. */
 const MAX_INDEXED_RUNS = 3;
 
 type Match = Extract<Condition, { matches: unknown }>;
 
-/** Compiles the conditions and fields of one query. */
+/** Compiles the conditions, fields and patterns of one query. */
 export class ConditionCompiler {
   /** The values of all parameters so far. */
   readonly values: Record<string, BoundValue> = {};
@@ -47,7 +64,17 @@ export class ConditionCompiler {
     if ('json' in value) return dialect.unlessEmpty(dialect.scalar(value.json));
     // The only column that can be long
     const isMessage = 'column' in field && field.column === 'event_message';
-    return dialect.unlessEmpty(isMessage ? dialect.cut('event_message', MAX_VALUE_CHARACTERS) : value.text);
+    return dialect.unlessEmpty(isMessage ? this.messageSample() : value.text);
+  }
+
+  messageSample(): string {
+    return this.#logs.dialect.cut('event_message', MAX_VALUE_CHARACTERS);
+  }
+
+  /** The message with * in place of numbers, ids, addresses and quoted texts. */
+  messagePattern(): string {
+    const { dialect } = this.#logs;
+    return dialect.mask(dialect.cut('event_message', MAX_PATTERN_CHARACTERS), this.#bind(MASKED));
   }
 
   /** All excluded terms together are one condition, so that excluded words are one regular expression. */

@@ -43,12 +43,16 @@ export interface Dialect {
   toNumber(text: string): string;
   /** The text of a number, without a fraction of zero. */
   toText(number: string): string;
+  /** The text, with * in place of what the pattern matches. */
+  mask(text: string, pattern: string): string;
   /** A text that is longer than this is cut, and not in the middle of an IP address. */
   cut(text: string, maxCharacters: number): string;
 }
 
 /** Only text of this form is a level. Other values are counted as `other`, so that the number of categories stays small. */
 const LEVEL = '^[A-Za-z0-9_.-]{1,32}$';
+/** `error`, and the levels that are more severe, as Postgres and other senders name them. */
+const ERROR_LEVELS = ['error', 'fatal', 'panic', 'critical', 'alert', 'emergency'];
 /** A number, also as a JSON string. */
 const NUMBER = '^"?(-?[0-9]{1,40}(?:[.][0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?)"?$';
 /** What a text that is cut may end with: a part of an IP address, which redaction would not recognize. */
@@ -87,6 +91,7 @@ const DUCKDB: Dialect = {
     `list_transform([${json}], lambda value: starts_with(value, '{') or (starts_with(value, '[{') and json_array_length(value) = 1))[1]`,
   toNumber: text => `try_cast(regexp_extract(${text}, '${NUMBER}', 1) as double)`,
   toText: number => `regexp_replace(${number}::varchar, '[.]0+$', '')`,
+  mask: (text, pattern) => `regexp_replace(${text}, ${pattern}, '*', 'g')`,
   cut: (text, maxCharacters) =>
     `case when length(${text}) > ${maxCharacters} then regexp_replace(left(${text}, ${maxCharacters}), '${PART_OF_ADDRESS}', '') else ${text} end`,
 };
@@ -144,6 +149,7 @@ const CLICKHOUSE: Dialect = {
     `(startsWith(${json}, '{') or (startsWith(${json}, '[{') and JSONLength(ifNull(${json}, '')) = 1))`,
   toNumber: text => `toFloat64OrNull(extract(ifNull(${text}, ''), '${NUMBER}'))`,
   toText: number => `replaceRegexpOne(toString(${number}), '[.]0+$', '')`,
+  mask: (text, pattern) => `replaceRegexpAll(${text}, ${pattern}, '*')`,
   cut: (text, maxCharacters) =>
     `if(lengthUTF8(${text}) > ${maxCharacters}, replaceRegexpOne(leftUTF8(${text}, ${maxCharacters}), '${PART_OF_ADDRESS}', ''), ${text})`,
 };
@@ -176,6 +182,12 @@ export class LogSql {
   /** The class of the status, such as 5xx. For a kind without a status: the level. `other` if the record has no valid value. */
   get category(): string {
     return this.#kind === 'all' ? this.kind : categoryOf(this.dialect, this.#kind);
+  }
+
+  /** Whether the record is an error: by its status or its level. */
+  get isError(): string {
+    const level = `lower(${this.field('level')}) in (${ERROR_LEVELS.map(each => `'${each}'`).join(', ')})`;
+    return `${this.dialect.isTrue(`${this.field('status')} >= '500'`)} or ${this.dialect.isTrue(level)}`;
   }
 
   field(field: LogField): string {

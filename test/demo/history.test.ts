@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Random } from '../../src/demo/random.ts';
 import { createTraffic, fillHistory } from '../../src/demo/traffic.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { micros, startTestApp, type TestApp } from '../support/app.ts';
+import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
 
 const NOW = '2026-11-14T12:34:56.789012Z';
 
@@ -9,7 +11,9 @@ describe('the history of the synthetic platform', () => {
   let app: TestApp;
   let recordCount: number;
   beforeAll(async () => {
-    app = await startTestApp();
+    app = await startTestApp({
+      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
+    });
     recordCount = await fillHistory(app.store, {
       endMs: Number(micros(NOW)) / 1000,
       scale: 0.25,
@@ -37,8 +41,18 @@ describe('the history of the synthetic platform', () => {
     expect(create(1)).not.toEqual(create(2));
   });
 
+  test('the live traffic has records of all nine kinds', () => {
+    const fromMs = Number(micros(NOW)) / 1000;
+    const period = { fromMs, toMs: fromMs + 60_000, demoStartMs: fromMs, scale: 100 };
+    const counts = Object.entries(createTraffic(period, new Random(1))).map(([kind, { length }]) => [
+      kind,
+      length > 0,
+    ]);
+    expect(counts).toEqual(LOG_KINDS.map(kind => [kind, true]));
+  });
+
   test.each(['busy-market', 'stormy-harbor', 'slow-river', 'quiet-garden'])(
-    '%s has records on every day of the last seven, in both log kinds',
+    '%s has requests and invocations on every day of the last seven',
     async project => {
       expect(await stats(project, '7day')).toHaveLength(8);
       const { rows } = await app.query('usage.api-counts', { project, interval: 'daily' });
@@ -56,6 +70,79 @@ describe('the history of the synthetic platform', () => {
     const rows = await stats('stormy-harbor', '1hr');
     expect(total(rows, 'error_count') / total(rows, 'count')).toBeGreaterThan(0.3);
     expect(total(await stats('stormy-harbor', '15min'), 'error_count')).toBeLessThan(2);
+  });
+
+  const search = async (kind: string, query: string) =>
+    (await app.query('logs.search', { project: 'stormy-harbor', kind, query, project_tier: 'PRO' })).rows;
+
+  test.each(LOG_KINDS)('stormy-harbor has records of the kind %s', async kind => {
+    expect((await search(kind, '')).length).toBeGreaterThan(10);
+  });
+
+  describe('the incident of stormy-harbor', () => {
+    const secondsAgo = (seconds: number) =>
+      new Date(Number(micros(NOW) / 1000n) - seconds * 1000).toISOString();
+    /** The part of the records of the last hour with this value, from 0 to 1. */
+    const shareOf = async (kind: string, field: string, value: string, query: string) => {
+      const parameters = { project: 'stormy-harbor', kind, field, query };
+      const { rows } = await app.query('logs.fields', {
+        ...parameters,
+        iso_timestamp_start: secondsAgo(3600),
+      });
+      return Number(rows.find(row => row['value'] === value)?.['count'] ?? 0) / total(rows, 'count');
+    };
+
+    test.each([
+      ['edge', 'path', '/rest/v1/orders'],
+      ['function_edge', 'function', 'book-berth'],
+    ])('most errors, and few of the other %s records, have the %s %s', async (kind, field, value) => {
+      expect(await shareOf(kind, field, value, 'status:5xx')).toBeGreaterThan(0.95);
+      expect(await shareOf(kind, field, value, '-status:5xx')).toBeLessThan(0.45);
+    });
+
+    test('the Postgres log has its cause: a migration that held a lock', async () => {
+      const [waiting] = await search('postgres', '"still waiting for" "Process holding the lock: 4242"');
+      expect(waiting?.['metadata']).toMatchObject({ parsed: { user_name: 'authenticator' } });
+      const [end, start] = await search('postgres', '4242 "alter table public.orders" -authenticator');
+      expect([start, end]).toMatchObject([
+        {
+          event_message: expect.stringContaining('statement: alter table'),
+          timestamp: Date.parse(secondsAgo(34 * 60)) * 1000,
+        },
+        {
+          event_message: expect.stringContaining('duration: 960000'),
+          timestamp: Date.parse(secondsAgo(18 * 60)) * 1000,
+        },
+      ]);
+    });
+
+    test.each([
+      ['edge', 'path', '/rest/v1/orders'],
+      ['function_edge', 'function', 'book-berth'],
+    ])(
+      'logs.compare names what is different about the errors of kind %s first',
+      async (kind, field, value) => {
+        const { rows } = await app.query('logs.compare', {
+          ...{ project: 'stormy-harbor', kind, query: 'status:>=500' },
+          iso_timestamp_start: '2026-11-14T11:34:56Z',
+        });
+        expect(rows[0]).toMatchObject({ field, value });
+      },
+    );
+
+    test('a failed invocation has the same id in the records of five kinds', async () => {
+      const [failed] = await search('function', 'level:error "canceling statement due to statement timeout"');
+      expect(failed?.['event_message']).toContain('/book-berth/index.ts');
+      const id = (failed?.['metadata'] as { execution_id: string } | undefined)?.execution_id ?? 'none';
+      const counts = await Promise.all(LOG_KINDS.map(async kind => [kind, (await search(kind, id)).length]));
+      expect(counts.filter(([, count]) => count !== 0)).toEqual([
+        ['edge', 1],
+        ['postgres', 2],
+        ['function_edge', 1],
+        ['function', 1],
+        ['rest', 1],
+      ]);
+    });
   });
 
   test('slow-river has one function that became slow and one that did not', async () => {

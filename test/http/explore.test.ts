@@ -45,6 +45,9 @@ describe('the explore pack', () => {
     ['logs.search', 'query=x'],
     ['logs.histogram', ''],
     ['logs.fields', 'field=path'],
+    ['logs.top', 'field=path'],
+    ['logs.patterns', ''],
+    ['logs.compare', 'query=x'],
     ['logs.record', ID],
   ])('a pinned token gets 403 from %s?%s for another project', async (name, query) => {
     for (const project of ['beta', 'ALPHA', 'alpha%', '*']) {
@@ -59,6 +62,9 @@ describe('the explore pack', () => {
       ['logs.search', 'project=alpha&query=THEIRS'],
       ['logs.histogram', 'project=alpha&project_tier=PRO'],
       ['logs.fields', 'project=alpha&field=path'],
+      ['logs.top', 'project=alpha&field=id&kind=all'],
+      ['logs.patterns', 'project=alpha'],
+      ['logs.compare', 'project=alpha&query=-x'],
       ['logs.record', `project=alpha&${ID}`],
       ['projects.active', ''],
       ['projects.active', 'prefix=beta'],
@@ -77,6 +83,9 @@ describe('the explore pack', () => {
       ['logs.search', 0],
       ['logs.histogram', 2],
       ['logs.fields', 1],
+      ['logs.top', 1],
+      ['logs.patterns', 1],
+      ['logs.compare', 0],
       ['logs.record', 0],
       ['projects.active', 2],
       ['projects.active', 0],
@@ -95,6 +104,25 @@ describe('the explore pack', () => {
     expect(text).toContain('from REDACTED');
     const fields = await send('redacted', 'logs.fields', 'project=alpha&field=host');
     expect(fields.rows).toEqual([{ value: 'REDACTED', count: 1 }]);
+    const metadata = { client: '192.0.2.7', '192.0.2.9': 'x', labels: { 'ip/192.0.2.9': 'x' } };
+    await app.append(
+      'edge',
+      ['one', 'one', 'two', 'two'].map((message, i) =>
+        edgeRecord({
+          ...{ id: `${i}`, at: '2026-11-14T12:20:00Z', project: 'addresses' },
+          ...{ message: `${message} 192.0.2.1 is up`, metadata: message === 'one' ? metadata : {} },
+        }),
+      ),
+    );
+    for (const [name, query] of [
+      ['logs.top', 'field=metadata.client&second_field=event_message'],
+      ['logs.patterns', ''],
+      ['logs.compare', 'query=one'],
+    ] as const) {
+      const { status, text, rows } = await send('redacted', name, `project=addresses&${query}`);
+      expect([name, status, rows.length > 0, text.includes('192.0.2')]).toEqual([name, 200, true, false]);
+      expect(text).toContain('REDACTED');
+    }
   });
 
   test('the cursors of a token with redaction contain no id, and its pages have every record once', async () => {
