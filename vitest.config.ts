@@ -16,6 +16,7 @@ const SLOW_TESTS = [
   'test/intake/{several-kinds,spool,store-change}.test.ts',
   'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',
   'test/store/duckdb-{compaction,damage,eviction,exactly-once,memtables,model,processes,removal,text-filter,upgrade}.test.ts',
+  'test/studio/{attack,property}.test.ts',
   'test/system/lock.test.ts',
   'test/token/{auth-throttle,stalled-change}.test.ts',
   'test/upgrade/{data-directory,releases}.test.ts',
@@ -149,13 +150,16 @@ const clickhouseEndpoints: TestProjectInlineConfiguration = {
   },
 };
 
-/** The tests of the explore pack. */
+/** The tests of the explore pack and of Studio's queries. */
 const clickhouseSearch: TestProjectInlineConfiguration = {
   test: {
     ...clickhouse.test,
     name: 'clickhouse-search',
     maxWorkers: 1, // the WebAssembly engine runs one query at a time, so a second worker only makes both wait
-    include: ['test/endpoint/{explore,logs-search,search-property}.test.ts'],
+    include: [
+      'test/endpoint/{explore,logs-search,search-property}.test.ts',
+      'test/studio/{studio,property}.test.ts',
+    ],
   },
 };
 

@@ -32,6 +32,7 @@ import { MetricSampler } from './sample-metrics.ts';
 import { Maintenance } from './store/maintenance.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store } from './store/store.ts';
+import { Studio } from './studio/studio.ts';
 import { type Clock, systemClock } from './system/clock.ts';
 import { systemTimer, type Timer } from './system/timer.ts';
 import { readVersion } from './system/version.ts';
@@ -369,12 +370,15 @@ type ServingComponents = AuthDependencies &
   Pick<ServingDependencies['backup'], 'quarantine'>;
 
 function createServing(
-  { config, clock, timer, observe, unsentResponses }: Context,
+  { config, clock, timer, observe, unsentResponses, closers }: Context,
   { quarantine, ...components }: ServingComponents,
 ): ServingDependencies {
   const { store, intake } = components;
+  const studio = config.studio ? new Studio() : undefined;
+  closers.add('store', () => studio?.close());
   return {
     ...components,
+    studio,
     defaultTier: config.defaultTier,
     unsentResponses,
     observe,

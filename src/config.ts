@@ -85,6 +85,7 @@ export const FLAGS = {
     default: '67108864',
     help: 'memory limit of the result cache; 0 disables the cache',
   },
+  studio: { help: 'let Supabase Studio query logs: compile the parameter sql of logs.all' },
   'default-tier': {
     value: 'TIER',
     default: 'FREE',
@@ -119,7 +120,7 @@ export const FLAGS = {
   scope: {
     value: 'SCOPE',
     many: true,
-    help: 'scope of the token: query, query:ENDPOINT, ingest, ingest:KIND, metrics or admin (repeatable)',
+    help: 'scope of the token: query, query:ENDPOINT, ingest, ingest:KIND, metrics, admin or studio (repeatable)',
   },
   expires: {
     value: 'DURATION',
@@ -326,6 +327,11 @@ function checkKeys(keys: readonly EnvironmentKey[]): void {
   }
 }
 
+/** Studio has the key for queries. */
+function addStudioScope(key: EnvironmentKey): EnvironmentKey {
+  return key.name === 'DENDRO_QUERY_KEY' ? { ...key, scopes: [...key.scopes, 'studio'] } : key;
+}
+
 function checkKey(variable: string, key: string): void {
   if (key.length < MIN_KEY_LENGTH)
     throw new UsageError(
@@ -356,6 +362,8 @@ export interface AppConfig extends Limits {
   readonly tokensFile: string;
   /** Whether metrics count the requests of each project. */
   readonly projectMetrics?: boolean;
+  /** Whether the parameter `sql` of logs.all is a query of Supabase Studio. */
+  readonly studio?: boolean;
   /** The tier of a request that names none. */
   readonly defaultTier?: string;
 }
@@ -421,11 +429,14 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     accessLog: invocation.isOn('access-log'),
     metricsOpen: invocation.isOn('metrics-open'),
     projectMetrics: invocation.isOn('project-metrics'),
+    studio: invocation.isOn('studio'),
     defaultTier: requireText(invocation, 'default-tier'),
     corsOrigins: readOrigins(invocation),
     trustedProxies: readTrustedProxies(invocation),
     tls: readTls(invocation, 'tls-cert', 'tls-key'),
-    environmentKeys: invocation.environmentKeys,
+    environmentKeys: invocation.isOn('studio')
+      ? invocation.environmentKeys.map(addStudioScope)
+      : invocation.environmentKeys,
   });
 }
 

@@ -65,6 +65,17 @@ test('--default-tier is FREE unless it is given, and must be a tier of an endpoi
 });
 
 describe('keys in the environment', () => {
+  test('with --studio, only the key for queries has the scope studio', () => {
+    const keys = { DENDRO_API_KEY: 'a'.repeat(16), DENDRO_QUERY_KEY: 'c'.repeat(16) };
+    const scopesWith = (...args: string[]) =>
+      readServeConfig(readInvocation(args, keys, flags)).environmentKeys.map(({ scopes }) => scopes);
+    expect(scopesWith()).toEqual([['query', 'ingest', 'metrics'], ['query']]);
+    expect(scopesWith('--studio')).toEqual([
+      ['query', 'ingest', 'metrics'],
+      ['query', 'studio'],
+    ]);
+  });
+
   test('none has the scope admin', () => {
     const keys = {
       DENDRO_API_KEY: 'a'.repeat(16),

@@ -35,6 +35,7 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'memory-limit',
   'accept-loss',
   'cache-bytes',
+  'studio',
   'default-tier',
   'log-format',
   'access-log',

@@ -129,6 +129,16 @@ export const MAX_FIELD_WILDCARDS = 16;
 export const MAX_PATTERN_SIZE = 60;
 export const MAX_SIMPLE_SIZE = 150;
 export const MAX_SIMPLE_CHOICES = 8;
+/** Characters of a query of Studio. A URL cannot have more; the parser takes milliseconds for as many. */
+export const MAX_STUDIO_QUERY_LENGTH = 8 * 1024;
+/** Expressions inside expressions, in a query of Studio. */
+export const MAX_STUDIO_DEPTH = 32;
+/** Values and operations in a query of Studio, as often as its SQL has them: an alias or an operation can repeat a part. */
+export const MAX_STUDIO_PARTS = 2000;
+/** Uses of fields in a query of Studio. The metadata of a record is parsed for each of them. */
+export const MAX_STUDIO_FIELDS = 32;
+/** Patterns, `lower` and `upper` in a query of Studio: each can read a whole message or value of 1 MiB. As many as in a search, which reads two texts. */
+export const MAX_STUDIO_PATTERNS = 2 * MAX_SEARCH_WORDS;
 
 // Records
 

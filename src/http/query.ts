@@ -8,8 +8,9 @@ import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import { toCatalogEntry } from '../endpoint/catalog-entry.ts';
 import type { EndpointDefinition } from '../endpoint/definition.ts';
 import { explainEndpoint, requireExplainQuery } from '../endpoint/explain.ts';
-import { bindParameters, readIsoTimestamps } from '../endpoint/parameters.ts';
-import { runEndpoint } from '../endpoint/run-endpoint.ts';
+import { bindParameters, readIsoTimestamps, readOnce } from '../endpoint/parameters.ts';
+import { type RunOptions, runEndpoint } from '../endpoint/run-endpoint.ts';
+import { STUDIO_ENDPOINT, type Studio } from '../studio/studio.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate, findToken } from './authenticate.ts';
 import { chooseCoding, chooseFormat } from './content-negotiation.ts';
@@ -18,7 +19,7 @@ import { buildOpenApi } from './openapi.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import { resultResponse } from './result-response.ts';
 import type { HttpRequest } from './router.ts';
-import { type RouteDependencies, requireServing } from './serving.ts';
+import { type RouteDependencies, requireServing, type ServingDependencies } from './serving.ts';
 
 /** Of parameters that an endpoint does not declare. */
 const MAX_IGNORED_SHOWN = 5;
@@ -44,19 +45,24 @@ export async function handleQuery(
     ...token,
     defaultTier: serving.defaultTier,
   });
-  const run = await runEndpoint(serving, endpoint, values, {
+  const options: RunOptions = {
     projects: token.projects,
     tokenName: token.name,
     forceRefresh: isRefreshForced(headers),
     request,
     caller: token.sha256,
     beforeLoad: serving.unsentResponses.requireRoom,
-  });
+  };
+  const sql = readStudioQuery(serving, token, definition, request.parameters);
+  const run =
+    sql === undefined
+      ? await runEndpoint(serving, endpoint, values, options)
+      : await sql.studio.run(serving, endpoint, values, sql.text, options);
   const { result, key } = run;
   const isSmall = result.rowBytes <= MAX_SMALL_RESULT_BYTES;
   const release = isSmall ? () => {} : serving.unsentResponses.reserve(token.sha256, result.rowBytes);
   const encoded = await result.encode(encoding).finally(release);
-  const ignored = listIgnored(definition, request.parameters);
+  const ignored = listIgnored(definition, request.parameters, sql === undefined ? [] : ['sql']);
   if (isSmall && key !== undefined)
     serving.cacheHits.allow(token, request.raw, { endpoint: definition.name, key, encoding, ignored });
   request.outcome = run.outcome;
@@ -69,6 +75,18 @@ export async function handleQuery(
     tookMs: performance.now() - request.startedAt,
     caller: token.sha256,
   });
+}
+
+/** The query in the parameter `sql`; undefined: it has none, or the server or the token does not allow it. */
+function readStudioQuery(
+  { studio }: ServingDependencies,
+  token: Token,
+  { name }: EndpointDefinition,
+  parameters: URLSearchParams,
+): { readonly studio: Studio; readonly text: string } | undefined {
+  if (studio === undefined || name !== STUDIO_ENDPOINT || !allows(token, 'studio')) return undefined;
+  const text = readOnce(parameters, 'sql');
+  return text === '' ? undefined : { studio, text };
 }
 
 /** An explanation is always JSON, but wrong values of `format` and `timestamps` are errors, as in a query. */
@@ -122,8 +140,12 @@ function describeUnknown(catalog: Catalog, token: Token, idOrName: string): stri
  * The header Dendro-Ignored: the parameters that the endpoint does not declare, percent-encoded, each with the declared one that was
  * probably meant. Undefined if there are none.
  */
-function listIgnored(definition: EndpointDefinition, parameters: URLSearchParams): string | undefined {
-  const declared = [...Object.keys(definition.parameters), 'format', 'timestamps'];
+function listIgnored(
+  definition: EndpointDefinition,
+  parameters: URLSearchParams,
+  used: readonly string[] = [],
+): string | undefined {
+  const declared = [...Object.keys(definition.parameters), 'format', 'timestamps', ...used];
   const ignored = [...new Set(parameters.keys())].filter(name => name !== '' && !declared.includes(name));
   const described = ignored.slice(0, MAX_IGNORED_SHOWN).map(name => {
     const shown = [...name].slice(0, MAX_SHOWN_LENGTH).join('');

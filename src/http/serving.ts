@@ -7,6 +7,7 @@ import type { Erasure } from '../intake/erasure.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { Observe } from '../observe/event.ts';
 import type { Store, StoreName } from '../store/store.ts';
+import type { Studio } from '../studio/studio.ts';
 import type { HitDependencies } from './cache-hit.ts';
 import type { UploadRate } from './request-body.ts';
 import type { UnsentResponses } from './unsent-responses.ts';
@@ -17,6 +18,8 @@ export interface ServingDependencies extends EndpointDependencies, HitDependenci
   readonly store: Store;
   /** The tier of a request that names none; undefined: what the endpoint declares. */
   readonly defaultTier?: string | undefined;
+  /** Undefined: the parameter `sql` is ignored. */
+  readonly studio?: Studio | undefined;
   readonly unsentResponses: UnsentResponses;
   readonly intake: Intake;
   readonly erasure: Erasure;

@@ -22,9 +22,9 @@ export interface Token {
   readonly redact_pii?: boolean | undefined;
 }
 
-export const ALL_SCOPES = ['query', 'ingest', 'metrics', 'admin'] as const;
+export const ALL_SCOPES = ['query', 'ingest', 'metrics', 'admin', 'studio'] as const;
 
-export const SCOPE_SYNTAX = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics, admin';
+export const SCOPE_SYNTAX = 'query, query:<endpoint name>, ingest, ingest:<log kind>, metrics, admin, studio';
 
 export function isScope(text: string): boolean {
   const [area, ...rest] = text.split(':');

@@ -47,7 +47,7 @@ describe('tokens of a new data directory', () => {
     const tokensFile = join(directory.path, 'tokens.json');
     expect(modeOf(tokensFile)).toBe('600');
     expect(JSON.parse(readFileSync(tokensFile, 'utf8')).tokens).toMatchObject([
-      { scopes: ['query', 'ingest', 'metrics', 'admin'] },
+      { scopes: ['query', 'ingest', 'metrics', 'admin', 'studio'] },
     ]);
   });
 

@@ -4,12 +4,14 @@ import { startTestApp, type TestApp, testStoreOptions } from '../support/app.ts'
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
 import { useDirectory } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
+import { STUDIO_CONFIG } from '../support/studio-client.ts';
 
 const AT = '2026-11-14T12:00:00Z';
 const directory = useDirectory();
 let app: TestApp;
 const start = async (memoryLimit: string) => {
   app = await startTestApp({
+    ...STUDIO_CONFIG,
     store: { ...testStoreOptions(directory), memoryLimit },
     endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
   });
@@ -68,6 +70,14 @@ describe('within a small memory limit', () => {
     await app.append('edge', createRecords(16, { ...numbers, deep: { key: 'x' } }));
     const requests = Array.from({ length: 4 }, () => query('logs.fields', { field: 'deep.key' }));
     expect(await Promise.all(requests)).toEqual(Array(4).fill([{ value: 'x', count: 16 }]));
+  });
+
+  test('a query of Studio reads records with much JSON', async () => {
+    await start('200MB');
+    await app.append('edge', createRecords(24, { ...numbers, deep: { key: 'x' } }));
+    const sql =
+      "select d.key, count(*) as count from edge_logs, unnest(metadata) m, unnest(m.deep) d where d.key like 'x%' group by 1";
+    expect(await query('logs.all', { sql })).toEqual([{ key: 'x', count: 24 }]);
   });
 
   test('logs.search returns a page of records of 1 MiB', async () => {

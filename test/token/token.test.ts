@@ -24,22 +24,23 @@ describe('the secret of a token', () => {
 });
 
 describe('scopes', () => {
-  test('are query, ingest, metrics and admin, and one endpoint or one log kind of the first two', () => {
+  test('are query, ingest, metrics, admin and studio, and one endpoint or one log kind of the first two', () => {
     const valid = [...'query query:logs.all query:my-own.endpoint_2 ingest ingest:edge'.split(' ')];
-    for (const scope of [...valid, 'ingest:function_edge', 'metrics', 'admin'])
+    for (const scope of [...valid, 'ingest:function_edge', 'metrics', 'admin', 'studio'])
       expect([scope, isScope(scope)]).toEqual([scope, true]);
     const invalid = [
       ...'Query query: query:Logs.All query:logs.all:x query:* ingest: ingest:edge_logs'.split(' '),
-      ...'ingest:nothing metrics:all metrics: admin: admin:backup Admin * query,ingest __proto__'.split(' '),
+      ...'ingest:nothing metrics:all metrics: admin: admin:backup Admin studio:logs.all * query,ingest __proto__'.split(
+        ' ',
+      ),
     ];
     for (const scope of [...invalid, '', 'query: logs.all', 'query ingest'])
       expect([scope, isScope(scope)]).toEqual([scope, false]);
   });
 
   // The token's scopes on the left, what they allow on the right; everything else is not allowed.
-  const candidates = 'query query:logs.all query:logs ingest ingest:edge ingest:function metrics admin'.split(
-    ' ',
-  );
+  const candidates =
+    'query query:logs.all query:logs ingest ingest:edge ingest:function metrics admin studio'.split(' ');
   test.each([
     [['query'], ['query', 'query:logs.all', 'query:logs']],
     [['query:logs.all'], ['query:logs.all']],
@@ -53,6 +54,7 @@ describe('scopes', () => {
     [['ingest:function_edge'], []],
     [['metrics'], ['metrics']],
     [['admin'], ['admin']],
+    [['studio'], ['studio']],
     [
       ['metrics', 'ingest:edge'],
       ['ingest:edge', 'metrics'],
