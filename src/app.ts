@@ -399,16 +399,17 @@ function isOneListener({ publicAddress, internalAddress }: ServeConfig): boolean
 
 async function openListeners(context: Context<ServeConfig>): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
   const { config, timer, observe, closers, unsentResponses, connectionLimit } = context;
-  const { publicAddress, internalAddress, corsOrigins, tls, accessLog: hasAccessLog } = config;
+  const { publicAddress, internalAddress, corsOrigins, accessLog: hasAccessLog } = config;
   const dependencies = routeDependencies(context, config.metricsOpen);
   const [forPublic, forInternal] = [publicRoutes(dependencies), internalRoutes(dependencies)];
   const authThrottle = new AuthThrottle(timer);
   const clientAddressOf = clientAddressReader(config.trustedProxies);
   const shared = { authThrottle, clientAddressOf, unsentResponses, connectionLimit, observe, hasAccessLog };
   const open = async (name: ListenerName, address: Address, routes: ListenerOptions['routes']) => {
-    // The internal listener is for machines in the platform's own network, not for browsers.
-    const forBrowsers = name === 'public' ? { corsOrigins, tls } : { corsOrigins: [], tls: undefined };
-    const listener = await listen({ name, address, routes, ...shared, ...forBrowsers });
+    // The internal listener is for machines, not for browsers.
+    const options =
+      name === 'public' ? { corsOrigins, tls: config.tls } : { corsOrigins: [], tls: config.internalTls };
+    const listener = await listen({ name, address, routes, ...shared, ...options });
     closers.add('listeners', () => listener.close());
     return listener.url;
   };
@@ -424,11 +425,11 @@ async function openListeners(context: Context<ServeConfig>): Promise<Pick<App, '
 
 /** The errors with which the listeners of a configuration would fail to open. */
 export async function findListenerProblems(config: ServeConfig): Promise<unknown[]> {
-  const { tls, publicAddress, internalAddress } = config;
+  const { tls, internalTls, publicAddress, internalAddress } = config;
   const attempts = [
-    async () => {
-      if (tls !== undefined) readTlsPair(tls);
-    },
+    ...[tls, internalTls].map(files => async () => {
+      if (files !== undefined) readTlsPair(files);
+    }),
     () => tryToListen({ name: 'public', address: publicAddress }),
     async () => {
       if (!isOneListener(config)) await tryToListen({ name: 'internal', address: internalAddress });

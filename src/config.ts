@@ -144,6 +144,11 @@ export const FLAGS = {
   },
   'tls-cert': { value: 'FILE', help: 'PEM certificate of the public listener; requires --tls-key' },
   'tls-key': { value: 'FILE', help: 'unencrypted PEM private key of the certificate' },
+  'internal-tls-cert': {
+    value: 'FILE',
+    help: 'PEM certificate of the internal listener; requires --internal-tls-key',
+  },
+  'internal-tls-key': { value: 'FILE', help: 'unencrypted PEM private key of that certificate' },
   cluster: { value: 'NAME', help: 'ClickHouse cluster on which the tables are created' },
   apply: { help: 'create the tables instead of printing the statements' },
   from: { value: 'STORE', help: 'source store: duckdb:DIR' },
@@ -394,8 +399,9 @@ export interface ServeConfig extends AppConfig {
   readonly corsOrigins: readonly string[];
   /** Proxies whose X-Forwarded-For is read; empty: the header is ignored. */
   readonly trustedProxies: BlockList;
-  /** Undefined: plain HTTP. */
+  /** Of the public listener; undefined: plain HTTP. */
   readonly tls: TlsConfig | undefined;
+  readonly internalTls?: TlsConfig | undefined;
   readonly environmentKeys: readonly EnvironmentKey[];
 }
 
@@ -434,6 +440,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     corsOrigins: readOrigins(invocation),
     trustedProxies: readTrustedProxies(invocation),
     tls: readTls(invocation, 'tls-cert', 'tls-key'),
+    internalTls: readTls(invocation, 'internal-tls-cert', 'internal-tls-key'),
     environmentKeys: invocation.isOn('studio')
       ? invocation.environmentKeys.map(addStudioScope)
       : invocation.environmentKeys,
@@ -590,6 +597,10 @@ function readAddress(invocation: Invocation, host: FlagName, port: FlagName): Ad
 /** With the same port, both listeners are one, with the public host and certificate. Others would be ignored. */
 function checkSharedPort(invocation: Invocation, { host, port }: Address, internal: Address): void {
   if (port === 0 || port !== internal.port) return;
+  if (invocation.origin('internal-tls-cert') !== undefined)
+    throw new UsageError(
+      `${nameOf(invocation, 'internal-tls-cert')} has no effect, because both listeners use port ${port}; use --tls-cert and --tls-key, or two ports`,
+    );
   if (invocation.origin('internal-host') !== undefined && internal.host !== host)
     throw new UsageError(
       `${nameOf(invocation, 'internal-host')} ${internal.host} differs from --host ${host}, but both use port ${port}; use one host or two ports`,

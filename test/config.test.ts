@@ -220,4 +220,15 @@ describe('one port for both listeners', () => {
       expect(() => read('--port', '80', '--internal-port', '81', ...hosts)).not.toThrow();
     },
   );
+
+  test('is a usage error with a certificate for the internal listener, which would be ignored', () => {
+    const tls = ['--internal-tls-cert', 'a.pem', '--internal-tls-key', 'b.pem'];
+    expect(() => read('--port', '80', '--internal-port', '80', ...tls)).toThrow(
+      /--internal-tls-cert has no effect/,
+    );
+    expect(read('--port', '80', '--internal-port', '81', ...tls)).toMatchObject({
+      tls: undefined,
+      internalTls: { cert: 'a.pem', key: 'b.pem' },
+    });
+  });
 });

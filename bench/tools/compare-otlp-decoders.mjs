@@ -21,7 +21,9 @@ if (bufbuildType === undefined) throw new Error(`the schema has no ${REQUEST}`);
 const decoders = {
   '@bufbuild/protobuf': () => fromBinary(bufbuildType, body),
   protobufjs: () => protobufjsType.decode(body),
-  'Dendro, with conversion': () => [...toIntakeRecords(decodeOtlpProtobuf(body), undefined)],
+  'Dendro, with conversion': () => [
+    ...toIntakeRecords(decodeOtlpProtobuf(body), { sourceName: 'edge', allowedKinds: [] }),
+  ],
 };
 
 const times = Object.keys(decoders).map(name => ({ name, samples: /** @type {number[]} */ ([]) }));

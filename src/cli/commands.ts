@@ -45,6 +45,8 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'trusted-proxy',
   'tls-cert',
   'tls-key',
+  'internal-tls-cert',
+  'internal-tls-key',
 ];
 
 export const commands: readonly Command[] = [

@@ -27,8 +27,8 @@ export async function demo(invocation: Invocation, io: Io): Promise<void> {
   });
 }
 
-/** What the demo does not take from the operator's environment: it creates its own tokens. */
-const IGNORED_FLAGS = ['tokens'];
+/** What the demo does not take from the operator's environment: it creates its own tokens, and sends its traffic without TLS. */
+const IGNORED_FLAGS = ['tokens', 'internal-tls-cert', 'internal-tls-key'];
 
 /** The same invocation, but with a DuckDB store and a tokens file in this directory, and without API keys. */
 function withTemporaryStore(invocation: Invocation, dataDirectory: string): Invocation {

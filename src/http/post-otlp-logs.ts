@@ -2,8 +2,9 @@
 // format of the body and of the response, and in that each record can have its own log kind.
 import { DendroError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
-import type { OtlpKindRules } from '../intake/parse-body.ts';
-import { kindOf } from '../logs/source-name.ts';
+import type { RejectCode } from '../logs/rejection.ts';
+import { kindOf, type OtlpKindRules } from '../logs/source-name.ts';
+import type { Observe } from '../observe/event.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
@@ -13,7 +14,7 @@ import type { HttpResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
 
 export async function postOtlpLogs(
-  serving: PostLogsDependencies,
+  serving: PostLogsDependencies & { readonly observe: Observe },
   request: HttpRequest,
 ): Promise<HttpResponse> {
   const token = authenticate(serving, request.raw);
@@ -28,8 +29,21 @@ export async function postOtlpLogs(
     kind: kindRules,
     format: `otlp-${encoding}`,
   });
+  const messages = result.errors
+    .filter(({ code }) => LOGGED_CODES.includes(code))
+    .map(({ message }) => message);
+  for (const message of new Set(messages))
+    serving.observe({ type: 'otlp_records_rejected', tokenName: token.name, message });
   return { ...otlpResponse(result, encoding), reportDelivery };
 }
+
+/** What the operator can fix. The sender gets 200, and exporters do not show its `partialSuccess`. */
+const LOGGED_CODES: readonly RejectCode[] = [
+  'unknown_source',
+  'kind_not_allowed',
+  'no_project',
+  'project_not_allowed',
+];
 
 /**
  * If the request names a source, that source applies to all records, and a token that may not send its kind gets `forbidden`.

@@ -16,11 +16,13 @@ import {
   hasIdentity,
   hasServerError,
   isRejection,
+  projectOf,
   toRecord,
   type ValidationContext,
 } from '../logs/record.ts';
 import type { RejectCode, Rejection } from '../logs/rejection.ts';
-import { readSource, type Source } from '../logs/source-name.ts';
+import { type OtlpKindRules, readSource, type Source } from '../logs/source-name.ts';
+import { isJsonObject } from '../system/parse-json.ts';
 import { type BodyFormat, decodeText, decompress } from './decode-body.ts';
 
 /** The body of a request, or a part of a file. It can have records of several kinds. */
@@ -37,14 +39,6 @@ export interface EncodedBody {
   readonly needsDeduplication: boolean;
   /** Whether `byProject` of the result is needed. */
   readonly countsProjects?: boolean;
-}
-
-/** How the kind of each OTLP record is found, and which kinds the token may send. */
-export interface OtlpKindRules {
-  /** The source of all records. Undefined: the `service.name` of each resource. */
-  readonly sourceName: string | undefined;
-  /** The kinds that the sender's token may send. */
-  readonly allowedKinds: readonly LogKind[];
 }
 
 export interface RequestCount {
@@ -156,7 +150,7 @@ function parseContent(data: Uint8Array, { format, kind }: EncodedBody): Iterable
     const isJson = format === 'otlp-json';
     return toIntakeRecords(
       isJson ? decodeOtlpJson(decodeText(data, 'json')) : decodeOtlpProtobuf(data),
-      kind.sourceName,
+      kind,
     );
   }
   return format === 'json'
@@ -191,7 +185,10 @@ class ParsedBodyBuilder {
 
   constructor(body: EncodedBody) {
     this.#body = body;
-    this.#context = { ...body.context, createId: createIdSequence(body.context.nowMicros) };
+    const { projects, nowMicros } = body.context;
+    // Services that send OTLP often cannot name a project; a token for one project says which it is.
+    const defaultProject = typeof body.kind !== 'string' && projects?.length === 1 ? projects[0] : undefined;
+    this.#context = { ...body.context, defaultProject, createId: createIdSequence(nowMicros) };
     if (typeof body.kind === 'string') this.#batchOf(body.kind);
   }
 
@@ -265,11 +262,20 @@ class ParsedBodyBuilder {
     if (this.#quarantineLength >= MAX_QUARANTINE_LENGTH) return;
     const source = batch.kind ?? sourceNameOf(parsed);
     const { nowMicros } = this.#context;
-    let line = formatQuarantineLine(source, nowMicros, parsed, rejection);
+    let line = formatQuarantineLine(source, nowMicros, this.#withProject(parsed), rejection);
     if (line.length > MAX_QUARANTINE_LINE_LENGTH)
       line = formatQuarantineLine(source, nowMicros, { index: parsed.index, value: null }, rejection);
     this.#quarantineLength += line.length;
     batch.quarantineLines.push(line);
+  }
+
+  /** With the default project if it has none: the line can then be erased with its project, and loaded again. */
+  #withProject(parsed: ParseResult): ParseResult {
+    const { defaultProject: project } = this.#context;
+    if (project === undefined || !('value' in parsed) || !isJsonObject(parsed.value)) return parsed;
+    return projectOf(parsed.value) === undefined
+      ? { ...parsed, value: { ...parsed.value, project } }
+      : parsed;
   }
 
   #batchOf(kind: LogKind | undefined): UnfinishedBatch {

@@ -3,10 +3,11 @@
 import { DendroError } from '../domain/errors.ts';
 import { MAX_OTLP_RECORDS, MAX_RECORD_LEVELS } from '../domain/limits.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
-import type { JsonObject } from '../system/parse-json.ts';
+import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { isText, stringifyExactJson } from './exact-json.ts';
-import { hasAnyField, nestsDeeperThan, nonEmptyText } from './json-object.ts';
+import { hasAnyField, nestsDeeperThan, nonEmptyText, unwrapObject } from './json-object.ts';
 import type { ParseResult } from './parse.ts';
+import { type OtlpKindRules, otlpSourceOf } from './source-name.ts';
 
 /** A decoded record. Records of the same resource and scope share these two objects. */
 export interface OtlpEntry {
@@ -64,40 +65,72 @@ export function toScope(name: string, version: string, attributes: JsonObject): 
   };
 }
 
-/** `sourceName`: the source of all records. Undefined: each record has the `service.name` of its resource. */
 export function* toIntakeRecords(
   entries: Iterable<OtlpEntry>,
-  sourceName: string | undefined,
+  kindRules: OtlpKindRules,
 ): Generator<ParseResult> {
   let index = 0;
   let copiedLength = 0;
-  let last: { resource: JsonObject; scope: JsonObject; length: number } | undefined;
+  let last: { resource: JsonObject; scope: JsonObject; length: number; source: string } | undefined;
   for (const { resource, scope, record } of entries) {
-    if (last?.resource !== resource || last.scope !== scope)
-      last = { resource, scope, length: JSON.stringify([resource, scope]).length };
+    if (last?.resource !== resource || last.scope !== scope) {
+      const source = otlpSourceOf(kindRules, textOf(resource['service.name']), textOf(scope['name']));
+      last = { resource, scope, length: JSON.stringify([resource, scope]).length, source };
+    }
     copiedLength += last.length;
     if (index >= MAX_OTLP_RECORDS || copiedLength > MAX_COPIED_LENGTH) throw tooManyRecords();
-    const source = sourceName ?? nonEmptyText(resource['service.name']) ?? '';
-    yield { index: index++, source, value: toIntakeRecord(resource, scope, record) };
+    yield { index: index++, source: last.source, value: toIntakeRecord(resource, scope, record) };
   }
+}
+
+function textOf(value: unknown): string {
+  return nonEmptyText(value) ?? '';
 }
 
 /** Changes the attributes of the record: they become its metadata. */
 function toIntakeRecord(resource: JsonObject, scope: JsonObject, record: OtlpRecord): JsonObject {
-  const { attributes: metadata, body } = record;
-  const project = findProject(resource, metadata);
+  const { attributes: metadata, body, eventName } = record;
+  // A key-value list is a record as /api/logs accepts it: Supabase's drains send id, project and metadata this way, and the message
+  // as the name of the event.
+  const fields = isJsonObject(body) ? body : {};
+  const hasMessage = [body, fields['event_message'], fields['message']].some(
+    text => nonEmptyText(text) !== undefined,
+  );
+  const isEvent = !hasMessage && eventName !== '';
+  const project = findProject(resource, metadata) ?? fields['project'];
   addField(metadata, 'level', record.severityText || levelOf(record.severityNumber));
-  addField(metadata, 'severity_number', record.severityNumber);
-  addField(metadata, 'event_name', record.eventName);
+  addField(metadata, 'severity_number', record.severityNumber || '');
+  if (!isEvent) addField(metadata, 'event_name', eventName);
+  else if (body !== null && !isJsonObject(body)) addField(metadata, 'body', body);
   addField(metadata, 'trace_id', withoutZeros(record.traceId));
   addField(metadata, 'span_id', withoutZeros(record.spanId));
   addField(metadata, 'scope', scope);
   addField(metadata, 'resource', resource);
-  const event_message = body === null ? null : toMessage(body);
-  const timestamp = toTimestamp(record.timeMicros || record.observedMicros);
-  return project === undefined
-    ? { event_message, timestamp, metadata }
-    : { project, event_message, timestamp, metadata };
+  const toOwnMessage = () => (isJsonObject(body) && hasMessage ? fields['event_message'] : toMessage(body));
+  const value = {
+    ...fields,
+    ...(project !== undefined && { project }),
+    event_message: (isEvent ? eventName : toOwnMessage()) ?? null,
+    timestamp: toTimestamp(record.timeMicros || record.observedMicros) ?? fields['timestamp'] ?? null,
+    metadata: 'metadata' in fields ? { ...metadata, ...toMetadata(fields['metadata']) } : metadata,
+  };
+  keepReplaced(fields, value, value.metadata);
+  return value;
+}
+
+/** Keeps the fields of a key-value list whose names have other values in the record or in its metadata. */
+function keepReplaced(fields: JsonObject, value: JsonObject, metadata: Record<string, unknown>): void {
+  for (const name in fields) {
+    const field = fields[name];
+    const isSet = name !== 'metadata' && field !== null && field !== '';
+    const isReplaced = value[name] !== field || (Object.hasOwn(metadata, name) && metadata[name] !== field);
+    if (isSet && isReplaced) metadata[`body.${name}`] = field;
+  }
+}
+
+/** The metadata in a key-value list. A value that is no object becomes a field, as in record.ts. */
+function toMetadata(metadata: unknown): JsonObject {
+  return unwrapObject(metadata) ?? (metadata === undefined || metadata === null ? {} : { metadata });
 }
 
 /** Undefined: record.ts looks for the project in the other fields where senders write it. */
@@ -112,12 +145,8 @@ function findProject(resource: JsonObject, attributes: JsonObject): string | und
 }
 
 /** Adds the field if the sender has set it. An attribute of the same name with another value is renamed first. */
-function addField(
-  metadata: Record<string, unknown>,
-  name: string,
-  value: string | number | JsonObject,
-): void {
-  const isSet = typeof value === 'object' ? hasAnyField(value) : value !== '' && value !== 0;
+function addField(metadata: Record<string, unknown>, name: string, value: unknown): void {
+  const isSet = isJsonObject(value) ? hasAnyField(value) : value !== '';
   if (!isSet) return;
   if (Object.hasOwn(metadata, name) && metadata[name] !== value)
     metadata[`attributes.${name}`] = metadata[name];
@@ -138,7 +167,7 @@ function withoutZeros(id: string): string {
 
 /** A body that is not text becomes its JSON text. If it is nested too deeply, it stays as it is, and record.ts rejects the record. */
 function toMessage(body: unknown): unknown {
-  if (isText(body)) return body;
+  if (body === null || isText(body)) return body;
   const isTooDeep = typeof body === 'object' && body !== null && nestsDeeperThan(body, MAX_RECORD_LEVELS - 1);
   return isTooDeep ? body : stringifyExactJson(body);
 }

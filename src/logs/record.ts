@@ -17,6 +17,8 @@ export interface ValidationContext {
   readonly retentionDays: number;
   /** The projects that the sender's token is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
+  /** The project of records that have none. Undefined: they are rejected. */
+  readonly defaultProject?: string | undefined;
   /** Creates the id of a record that was sent without one (`createIdSequence`). */
   readonly createId: () => string;
 }
@@ -38,12 +40,12 @@ export function toRecord(
   const eventMessage = (messageKey && nonEmptyText(value[messageKey])) ?? '';
   const metadata = mergeMetadata(value, messageKey);
 
-  const project = findProject(value, metadata);
+  const project = findProject(value, metadata) ?? context.defaultProject;
   if (project === undefined) return NO_PROJECT;
   if (context.projects !== undefined && !context.projects.includes(project)) {
     return {
       code: 'project_not_allowed',
-      message: `The token is not allowed to send records for the project ${quote(project)}.`,
+      message: `The token is not allowed to send records for the project ${quote(project)}. In OpenTelemetry, the project comes from service.namespace of the resource, if it is set.`,
     };
   }
   if (eventMessage === '' && !hasAnyField(metadata)) return EMPTY_RECORD;

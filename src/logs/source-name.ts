@@ -27,6 +27,30 @@ export function kindOf(name: string): LogKind | undefined {
   return KIND_OF_NAME.get(name);
 }
 
+/** How the kind of each OTLP record is found, and which kinds the token may send. */
+export interface OtlpKindRules {
+  /** The source of all records. Undefined: each record has its own (`otlpSourceOf`). */
+  readonly sourceName: string | undefined;
+  /** The kinds that the sender's token may send. */
+  readonly allowedKinds: readonly LogKind[];
+}
+
+/**
+ * The source name of the records of one resource and scope: the first of the two that names a kind; otherwise the only kind that the
+ * token may send. Hosted drains of Supabase name the source in `service.name`, and earlier ones in the scope. If the token is for one
+ * kind, the scope of a named service does not count: a logger of a service can be called `auth` too.
+ */
+export function otlpSourceOf(
+  { sourceName, allowedKinds }: OtlpKindRules,
+  serviceName: string,
+  scopeName: string,
+): string {
+  const onlyKind = allowedKinds.length === 1 ? allowedKinds[0] : undefined;
+  const names = serviceName !== '' && onlyKind !== undefined ? [serviceName] : [serviceName, scopeName];
+  const known = names.find(name => kindOf(name) !== undefined);
+  return sourceName ?? known ?? onlyKind ?? (serviceName || scopeName);
+}
+
 /** The kind of a record, or why a record of this source is rejected. */
 export type Source =
   | { readonly kind: LogKind }
@@ -36,7 +60,7 @@ export type Source =
 export function readSource(name: string, allowedKinds: readonly LogKind[]): Source {
   const kind = kindOf(name);
   if (kind === undefined) return { kind, rejection: unknownSource(name) };
-  return allowedKinds.includes(kind) ? { kind } : { kind, rejection: kindNotAllowed(kind) };
+  return allowedKinds.includes(kind) ? { kind } : { kind, rejection: kindNotAllowed(kind, allowedKinds) };
 }
 
 function unknownSource(name: string): Rejection {
@@ -44,13 +68,13 @@ function unknownSource(name: string): Rejection {
     name === '' ? 'The resource of the record has no service.name.' : `The source ${quote(name)} is unknown.`;
   return {
     code: 'unknown_source',
-    message: `${problem} Set source_name, X-Source or service.name to one of: ${ACCEPTED_NAMES.join(', ')}.`,
+    message: `${problem} Send it with a token for one log kind, such as --scope ingest:function; or set source_name, X-Source or service.name to one of: ${ACCEPTED_NAMES.join(', ')}.`,
   };
 }
 
-function kindNotAllowed(kind: LogKind): Rejection {
+function kindNotAllowed(kind: LogKind, allowedKinds: readonly LogKind[]): Rejection {
   return {
     code: 'kind_not_allowed',
-    message: `The token is not allowed to send records of the kind ${kind}.`,
+    message: `The token is not allowed to send records of the kind ${kind}. If service.name or the scope means something else, set source_name or X-Source to ${allowedKinds.join(' or ')}.`,
   };
 }

@@ -232,6 +232,12 @@ export const EVENTS = {
       }
     },
   }),
+  /** OTLP records were rejected because of the configuration of their sender or its token. `message` quotes their source or project. */
+  otlp_records_rejected: event<{ tokenName: string; message: string }>(
+    'warn',
+    e => `rejected OTLP log records (token ${e.tokenName}): ${e.message}`,
+    { throttleBy: e => `${e.tokenName} ${e.message}` },
+  ),
   /** Rejected records were written to the quarantine file. */
   records_quarantined: unlogged<{ count: number }>({
     count: ({ count }, add) => add('dendro_records_quarantined_total', count),

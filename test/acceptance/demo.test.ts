@@ -17,12 +17,14 @@ describe('dendro demo', () => {
   beforeAll(async () => {
     child = spawn(process.execPath, [BIN, 'demo', '--port', '0', '--internal-port', '0'], {
       cwd: workingDirectory.path,
-      // The demo must use neither the operator's key nor the operator's store.
+      // The demo must use neither the operator's key nor the operator's store, nor TLS for its own traffic.
       env: {
         PATH: process.env['PATH'],
         TMPDIR: temporary.path,
         DENDRO_API_KEY: PROCESS_API_KEY,
         DENDRO_STORE: 'clickhouse://127.0.0.1:1/operators_own',
+        DENDRO_INTERNAL_TLS_CERT: '/operators-own/cert.pem',
+        DENDRO_INTERNAL_TLS_KEY: '/operators-own/key.pem',
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -1,4 +1,6 @@
-// OpenTelemetry's own exporters send to a server that is killed and restarted meanwhile, and bodies that are not OTLP.
+// OpenTelemetry's own exporters send to a server that is killed and restarted meanwhile, and over TLS; and bodies that are not OTLP.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { OTLPLogExporter as HttpExporter } from '@opentelemetry/exporter-logs-otlp-http';
 import { OTLPLogExporter as ProtoExporter } from '@opentelemetry/exporter-logs-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -10,9 +12,13 @@ import {
   createTempDirectory,
   findFreePort,
   PROCESS_API_KEY,
+  runDendro,
   type ServerProcess,
   startServer,
 } from '../support/process.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
+
+type EmittedRecord = Parameters<ReturnType<LoggerProvider['getLogger']>['emit']>[0];
 
 let directory: ReturnType<typeof createTempDirectory>;
 let internalPort: number;
@@ -111,6 +117,82 @@ describe.each([
         resource: { 'service.name': 'edge', 'service.namespace': project },
       },
     });
+  });
+});
+
+describe('an ordinary service over TLS', () => {
+  const data = createTempDirectory();
+  const { cert, key } = createSelfSigned();
+  const file = (name: string, content: string) => {
+    writeFileSync(join(data.path, name), content);
+    return join(data.path, name);
+  };
+  let tls: ServerProcess;
+  let token: string;
+  beforeAll(async () => {
+    const flags = ['--data', join(data.path, 'data'), '--name', 'checkout', '--scope', 'ingest:function'];
+    token = (await runDendro(['token', 'create', ...flags, '--project', 'shop'])).stdout.trim();
+    const files = ['--internal-tls-cert', file('cert.pem', cert), '--internal-tls-key', file('key.pem', key)];
+    const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+    tls = await startServer(['--data', join(data.path, 'data'), ...files, '--log-format', 'text'], { env });
+  });
+  afterAll(async () => {
+    await tls.stop();
+    data.remove();
+  });
+
+  const emit = async (
+    Exporter: typeof ProtoExporter | typeof HttpExporter,
+    token: string,
+    ...records: readonly EmittedRecord[]
+  ) => {
+    const provider = new LoggerProvider({
+      resource: resourceFromAttributes({ 'service.name': 'checkout' }),
+      processors: [
+        new BatchLogRecordProcessor({
+          exporter: new Exporter({
+            url: `${tls.internalUrl}/v1/logs`,
+            headers: { 'X-API-KEY': token },
+            httpAgentOptions: { ca: cert },
+            timeoutMillis: 60_000,
+          }),
+        }),
+      ],
+    });
+    for (const record of records) provider.getLogger('payments').emit({ severityNumber: 17, ...record });
+    await provider.shutdown();
+  };
+  const search = async (expression = '') => {
+    const query = encodeURIComponent(expression);
+    const url = `${tls.url}/api/endpoints/query/logs.search?kind=function&project=shop&query=${query}`;
+    const { rows } = await fetchResponse(url, { headers: { 'X-API-KEY': PROCESS_API_KEY } });
+    return rows.map(row => [row['id'], row['event_message']]).sort();
+  };
+
+  test('is stored as what its token is for; without such a token, the log says what to do', async () => {
+    expect(tls.internalUrl).toMatch(/^https:/);
+    // As the drains of hosted Supabase projects: the message is the name of the event, and the body has the other fields.
+    const event = (id: string) => ({
+      eventName: 'order paid',
+      body: { id, metadata: { order: { total: 12 } } },
+    });
+    await emit(ProtoExporter, token, { body: 'as protobuf' }, event('event-1'));
+    await emit(HttpExporter, token, { body: 'as JSON' }, event('event-2'));
+    await expect.poll(search).toHaveLength(4);
+    expect((await search()).map(([, message]) => message).sort()).toEqual([
+      'as JSON',
+      'as protobuf',
+      'order paid',
+      'order paid',
+    ]);
+    expect(await search('order.total:12')).toEqual([
+      ['event-1', 'order paid'],
+      ['event-2', 'order paid'],
+    ]);
+    await emit(ProtoExporter, PROCESS_API_KEY, { body: 'lost' });
+    await tls.untilError(
+      'otlp_records_rejected: rejected OTLP log records (token DENDRO_API_KEY): The source "checkout" is unknown. Send it with a token for one log kind',
+    );
   });
 });
 

@@ -49,6 +49,7 @@ const WRONG: Record<string, WrongCall[]> = {
     ['--trusted-proxy 10.0.0.1', '--trusted-proxy 10.0.0.1 is not a range'],
     ['--tls-cert a.pem', '--tls-cert and --tls-key must be given together; only --tls-cert is given'],
     ['--tls-key a.pem', 'only --tls-key is given'],
+    ['--internal-tls-key a.pem', '--internal-tls-cert and --internal-tls-key must be given together'],
     [
       '--port 80 --internal-port 80 --internal-host 127.0.0.2',
       '--internal-host 127.0.0.2 differs from --host 127.0.0.1, but both use port 80',

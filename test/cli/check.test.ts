@@ -31,6 +31,11 @@ const REFUSED: [problem: string, args: string, words: string][] = [
     '--tls-key other.pem is not the',
   ],
   [
+    'a key of another certificate, for the internal listener',
+    '--internal-tls-cert cert.pem --internal-tls-key other.pem',
+    '--internal-tls-key other.pem is not the',
+  ],
+  [
     'a public port in use',
     '--port PORT',
     'cannot listen on 127.0.0.1:PORT: the port is in use by another program; choose another one with --port',

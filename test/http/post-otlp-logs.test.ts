@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { SHIPPED_ENDPOINTS } from '../../src/config.ts';
 import { API_KEY, micros, NOW } from '../support/app.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import {
@@ -19,8 +20,10 @@ const tokens = useTokens({
   edge: { scopes: ['ingest:edge'] },
   reader: { scopes: ['query'] },
   pinned: { scopes: ['ingest'], projects: ['mine'] },
+  service: { scopes: ['ingest:function'], projects: ['shop'] },
+  twoProjects: { scopes: ['ingest:function'], projects: ['shop', 'mine'] },
 });
-const app = useApp({ tokensFile: tokens.file });
+const app = useApp({ tokensFile: tokens.file, endpointFolders: SHIPPED_ENDPOINTS });
 
 const send = (request: OtlpObject | string | Uint8Array, options?: OtlpOptions) =>
   sendOtlp(app.internalUrl, request, options);
@@ -167,6 +170,169 @@ describe.each(ENCODINGS)('POST /v1/logs as %s', (encoding, encode, mediaType) =>
     await send(encode(otlpRequest({ 'service.name': 'edge', 'service.namespace': project }, records)));
     const messages = async () => (await rowsOf(project)).map(row => row['event_message']);
     await expect.poll(messages).toEqual(['{"a":12345678901234567}', '5', '[false,null]']);
+  });
+});
+
+describe.each(ENCODINGS)("a request of Supabase's OTLP drain as %s", (encoding, encode) => {
+  const keyValues = (fields: Readonly<Record<string, OtlpObject>>) => ({
+    kvlistValue: { values: Object.entries(fields).map(([key, value]) => attribute(key, value)) },
+  });
+  /** The message is the name of the event, and the body has the other fields. */
+  const drainRecord = (id: string, fields: Readonly<Record<string, OtlpObject>> = {}) => ({
+    timeUnixNano: nanos(-3),
+    observedTimeUnixNano: nanos(),
+    severityNumber: 17,
+    eventName: `GET | 503 | ${id}`,
+    body: keyValues({
+      id: text(id),
+      metadata: keyValues({
+        level: text('error'),
+        request: keyValues({ method: text('GET'), path: text('/rest/v1/todos') }),
+        response: keyValues({ status_code: { intValue: 503 } }),
+      }),
+      ...fields,
+    }),
+  });
+  /** Until August 2026, the drain names the source in the scope. */
+  const earlier = (source: string, records: readonly OtlpObject[]) => ({
+    resourceLogs: [
+      {
+        resource: {
+          attributes: [
+            attribute('name', text('Logflare')),
+            attribute('service', keyValues({ name: text('Logflare'), version: text('1.30.0') })),
+          ],
+        },
+        scopeLogs: [{ scope: { name: source }, logRecords: records }],
+      },
+    ],
+  });
+  /** Since then, it names the source and the project in the resource. */
+  const later = (source: string, project: string, records: readonly OtlpObject[]) => {
+    const { resourceLogs } = otlpRequest({ 'service.name': source, 'service.namespace': project }, records);
+    const scope = { name: 'Logflare', version: '1.50.0' };
+    return {
+      resourceLogs: resourceLogs.map(logs => ({ ...logs, scopeLogs: [{ scope, logRecords: records }] })),
+    };
+  };
+  const gzipped = (request: OtlpObject, options: OtlpOptions = {}) => {
+    const encoded = encode(request);
+    const bytes = gzipSync(typeof encoded === 'string' ? encoded : encodeOtlp(encoded));
+    const type = encoding === 'JSON' ? 'application/json' : 'application/x-protobuf';
+    return send(bytes, { ...options, headers: { 'Content-Encoding': 'gzip', 'Content-Type': type } });
+  };
+
+  test.each(['earlier', 'later'])('is stored with id, project, message and metadata: %s', async version => {
+    const project = `drain-${encoding}-${version}`;
+    const records = [drainRecord('e-1', { project: text(project) })];
+    const source = 'cloudflare.logs.prod';
+    const request = version === 'earlier' ? earlier(source, records) : later(source, project, records);
+    expect((await gzipped(request)).message).toEqual({});
+    await expect.poll(() => rowsOf(project)).toHaveLength(1);
+    expect(await rowsOf(project)).toMatchObject([
+      {
+        id: 'e-1',
+        event_message: 'GET | 503 | e-1',
+        timestamp: Number(micros(NOW)) - 3,
+        metadata: {
+          level: 'error',
+          request: { method: 'GET', path: '/rest/v1/todos' },
+          response: { status_code: 503 },
+          severity_number: 17,
+        },
+      },
+    ]);
+    const search = { kind: 'edge', project, query: 'path:/rest/v1/todos status:503' };
+    await expect.poll(async () => (await app.query('logs.search', search)).rows).toHaveLength(1);
+  });
+
+  test('without a project gets that of the token, if it is pinned to one', async () => {
+    const records = [drainRecord(`p-${encoding}`)];
+    const { pinned } = tokens.secrets;
+    expect((await gzipped(earlier('postgres.logs', records), { token: pinned })).message).toEqual({});
+    await expect.poll(() => idsOf(app, 'mine', 'postgres')).toContain(`p-${encoding}`);
+  });
+
+  test('with the empty batch by which the drain is tested gets 200', async () => {
+    expect(await gzipped(later('Logflare', '', []))).toMatchObject({ status: 200, message: {} });
+  });
+});
+
+describe('an ordinary service', () => {
+  const checkout = (message: string, resource = {}) =>
+    otlpRequest({ 'service.name': 'checkout', ...resource }, [record(message)]);
+  const warnings = () => app.events.filter(event => event.type === 'otlp_records_rejected');
+
+  test('with a token for one kind and one project is stored there', async () => {
+    const { service } = tokens.secrets;
+    expect((await send(checkout('a'), { token: service })).message).toEqual({});
+    await expect.poll(() => countOf('shop', 'function')).toBe(1);
+  });
+
+  test('with another token is rejected, and response and log name the source and the fix', async () => {
+    const before = warnings().length;
+    const { message } = await send(checkout('b'));
+    const expected =
+      /The source "checkout" is unknown\. Send it with a token for one log kind, such as --scope ingest:/;
+    expect(message).toMatchObject({ partialSuccess: { errorMessage: expect.stringMatching(expected) } });
+    expect(warnings().slice(before)).toEqual([
+      {
+        type: 'otlp_records_rejected',
+        tokenName: 'DENDRO_API_KEY',
+        message: expect.stringMatching(expected),
+      },
+    ]);
+  });
+
+  test('with a token for several projects needs one of them', async () => {
+    const before = warnings().length;
+    const { twoProjects: token } = tokens.secrets;
+    const { message } = await send(checkout('c'), { token });
+    expect(message).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } });
+    expect(warnings().slice(before)).toEqual([
+      {
+        type: 'otlp_records_rejected',
+        tokenName: 'twoProjects',
+        message: expect.stringMatching(/^The record has no project\..*service\.namespace/),
+      },
+    ]);
+    expect((await send(checkout('d', { 'service.namespace': 'mine' }), { token })).message).toEqual({});
+    await expect.poll(() => countOf('mine', 'function')).toBe(1);
+  });
+
+  test.each([
+    [
+      { 'service.name': 'auth' },
+      'of the kind auth. If service.name',
+      'set source_name or X-Source to function.',
+    ],
+    [{ 'service.namespace': 'team' }, 'the project \\"team\\"', 'comes from service.namespace'],
+  ])('named %j, with a token for another kind or project, gets the fix', async (resource, problem, fix) => {
+    const { message } = await send(checkout('e', resource), { token: tokens.secrets.service });
+    expect(JSON.stringify(message)).toContain(problem);
+    expect(JSON.stringify(message)).toContain(fix);
+  });
+
+  test('sources after many records of another one are named in response and log, once each', async () => {
+    const before = warnings().length;
+    const requests = ['first', 'second'].map(name =>
+      otlpRequest({ 'service.name': name }, Array(30).fill(record('m'))),
+    );
+    const { message } = await send({ resourceLogs: requests.flatMap(({ resourceLogs }) => resourceLogs) });
+    expect(JSON.stringify(message)).toMatch(/Record 0: The source .*first.* Record 30: The source .*second/);
+    expect(warnings().slice(before)).toMatchObject([
+      { message: expect.stringContaining('"first"') },
+      { message: expect.stringContaining('"second"') },
+    ]);
+  });
+
+  test('the project of the token is no default for /api/logs', async () => {
+    const { service } = tokens.secrets;
+    const { status } = await sendLogs(app.internalUrl, [{ message: 'x' }], {
+      token: service,
+      query: '?source_name=function',
+    });
+    expect(status).toBe(422);
   });
 });
 

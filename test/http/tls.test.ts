@@ -148,6 +148,18 @@ describe('a public listener with a certificate', { timeout: 60_000 }, () => {
   });
 });
 
+test('an internal listener with a certificate serves a client that trusts it, while the public one stays on plain HTTP', async () => {
+  const app = await startTestApp({ internalTls: files });
+  try {
+    expect(app.internalUrl).toMatch(/^https:/);
+    expect((await getTrusting(pair.cert, `${app.internalUrl}/metrics`, API_KEY)).status).toBe(200);
+    await expect(getTrusting(other.cert, `${app.internalUrl}/health`, '')).rejects.toThrow();
+    expect((await fetch(`${app.url}/health`)).status).toBe(200);
+  } finally {
+    await app.close();
+  }
+});
+
 describe('--tls-cert and --tls-key', () => {
   const env = { DENDRO_API_KEY: PROCESS_API_KEY };
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { decodeText } from '../../src/intake/decode-body.ts';
 import { type EncodedBody, parseBody } from '../../src/intake/parse-body.ts';
+import { isLineOfProject } from '../../src/logs/quarantine-line.ts';
 import { attribute, encodeOtlp, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
 
 test('a cancelled job stops before the next record', () => {
@@ -19,13 +20,13 @@ test('a cancelled job stops before the next record', () => {
   expect(calls).toBe(50);
 });
 
-function parseOtlp(request: OtlpObject) {
+function parseOtlp(request: OtlpObject, projects?: readonly string[]) {
   return parseBody({
     data: encodeOtlp(request),
     contentCoding: '',
     format: 'otlp-protobuf',
     kind: { sourceName: undefined, allowedKinds: ['edge', 'auth'] },
-    context: { nowMicros: 1_794_648_600_123_456, retentionDays: 90 },
+    context: { nowMicros: 1_794_648_600_123_456, retentionDays: 90, projects },
     needsDeduplication: true,
   });
 }
@@ -54,6 +55,14 @@ test.for([
   ],
 ] as const)('a few records whose lines are far larger than the body are refused: %s', ([, request]) => {
   expect(() => parseOtlp(request)).toThrow('larger than 80 MiB; send smaller batches');
+});
+
+test('a rejected record without a project belongs to the project of the token in the quarantine', () => {
+  const timeUnixNano = String((1_794_648_600_123_456n + 9_000_000_000n) * 1000n);
+  const request = otlpRequest({ 'service.name': 'edge' }, [{ timeUnixNano, body: text('early') }]);
+  const { batches } = parseOtlp(request, ['shop']);
+  expect(batches).toMatchObject([{ rejectedByCode: { in_the_future: 1 } }]);
+  expect(isLineOfProject(batches[0]?.quarantineLines.trimEnd() ?? '', 'shop')).toBe(true);
 });
 
 test('the 20 reported errors have the first of each message, in the order of the body', () => {

@@ -1,10 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DendroError } from '../../src/domain/errors.ts';
+import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { decodeOtlpJson } from '../../src/logs/otlp-json.ts';
 import { decodeOtlpProtobuf, ProtobufReader } from '../../src/logs/otlp-protobuf.ts';
 import { toIntakeRecords } from '../../src/logs/otlp-record.ts';
 import { encodeOtlp, field, nestedArrays, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
+
+const ALL_KINDS = { sourceName: undefined, allowedKinds: LOG_KINDS };
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String);
 /** Until the year 2255. */
@@ -94,7 +97,7 @@ test('random changes to a message never cause another error than that of a malfo
         else bytes.length = index;
       }
       try {
-        JSON.stringify([...toIntakeRecords(decodeOtlpProtobuf(Buffer.from(bytes)), undefined)]);
+        JSON.stringify([...toIntakeRecords(decodeOtlpProtobuf(Buffer.from(bytes)), ALL_KINDS)]);
       } catch (error) {
         expect(error).toBeInstanceOf(DendroError);
         expect((error as DendroError).code).toBe('invalid_body');
@@ -109,7 +112,7 @@ const requestWithBody = (body: Uint8Array) => field(1, field(2, field(2, field(5
 
 describe('the wire format', () => {
   const entriesOf = (bytes: Uint8Array) => [...decodeOtlpProtobuf(bytes)];
-  const intakeRecordsOf = (bytes: Uint8Array) => [...toIntakeRecords(decodeOtlpProtobuf(bytes), undefined)];
+  const intakeRecordsOf = (bytes: Uint8Array) => [...toIntakeRecords(decodeOtlpProtobuf(bytes), ALL_KINDS)];
 
   test('a resource after its records counts for them', () => {
     const keyValue = Buffer.concat([field(1, Buffer.from('k')), field(2, field(1, Buffer.from('v')))]);
@@ -120,6 +123,24 @@ describe('the wire format', () => {
 
   test('bytes that are not UTF-8 become U+FFFD', () => {
     expect(entriesOf(requestWithBody(field(1, Buffer.from([0x61, 0xff]))))[0]?.record.body).toBe('a\ufffd');
+  });
+
+  test('ids are bytes, or their hexadecimal digits as text', () => {
+    const idsOf = (trace: Buffer, span: Buffer) => {
+      const record = Buffer.concat([field(9, trace), field(10, span)]);
+      return entriesOf(field(1, field(2, field(2, record)))).map(entry => [
+        entry.record.traceId,
+        entry.record.spanId,
+      ])[0];
+    };
+    const [trace, span] = ['5b8efff798038103d269b633813fc60c', 'eee19b7ec3c1b174'];
+    expect(idsOf(Buffer.from(trace, 'hex'), Buffer.from(span, 'hex'))).toEqual([trace, span]);
+    expect(idsOf(Buffer.from(trace.toUpperCase()), Buffer.from(span))).toEqual([trace, span]);
+    const notDigits = 'x'.repeat(32);
+    expect(idsOf(Buffer.from(notDigits), Buffer.from(trace))).toEqual([
+      Buffer.from(notDigits).toString('hex'),
+      Buffer.from(trace).toString('hex'),
+    ]);
   });
 
   test('arrays beyond 64 levels are not decoded, and take no stack', () => {

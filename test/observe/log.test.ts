@@ -195,6 +195,12 @@ test('refused tokens are throttled for each address, and together beyond 500 add
   expect(logLines(many)).toHaveLength(501);
 });
 
+test('many sources of rejected records do not suppress other events', () => {
+  const rejected = (message: string): Event => ({ type: 'otlp_records_rejected', tokenName: 't', message });
+  const many = Array.from({ length: 600 }, (_, index) => rejected(`source ${index}`));
+  expect(logLines([...many, refused, failed])).toHaveLength(503);
+});
+
 test('failed refreshes of cached results are logged with endpoint and cause, and throttled for each endpoint', () => {
   const error = new Error('the store is unavailable', { cause: new Error('the disk of the server is full') });
   const refresh = (endpoint: string): Event => ({ type: 'cache_refresh_failed', endpoint, error });

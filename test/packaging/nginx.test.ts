@@ -5,8 +5,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ensurePrograms } from '../../scripts/debian.mjs';
+import { encodeOtlp, otlpRequest } from '../support/otlp.ts';
 import {
   createTempDirectory,
   findFreePort,
@@ -16,7 +18,7 @@ import {
 } from '../support/process.ts';
 import { createSelfSigned } from '../support/self-signed.ts';
 
-const EXAMPLE = join(import.meta.dirname, '../../deploy/nginx/dendro.conf');
+const EXAMPLES = join(import.meta.dirname, '../../deploy/nginx');
 const CALL = '/api/endpoints/query/logs.all?project=a';
 const certificate = createSelfSigned();
 
@@ -25,6 +27,7 @@ let server: ServerProcess;
 let relay: Relay;
 let nginx: ChildProcess;
 let port: number;
+let drainPort: number;
 
 beforeAll(async () => {
   expect(ensurePrograms({ nginx: 'nginx-light' }), 'missing programs that this test needs').toEqual([]);
@@ -34,6 +37,7 @@ beforeAll(async () => {
   });
   relay = await startRelay(Number(new URL(server.url).port));
   port = await findFreePort();
+  drainPort = await findFreePort();
   nginx = spawn('nginx', ['-p', directory.path, '-c', writeConfiguration(), '-e', 'stderr'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
@@ -48,16 +52,18 @@ afterAll(async () => {
   directory?.remove();
 });
 
-/** The example with the ports and paths of this test. */
+/** The examples with the ports and paths of this test. */
 function writeConfiguration(): string {
   const files = { cert: join(directory.path, 'cert.pem'), key: join(directory.path, 'key.pem') };
   writeFileSync(files.cert, certificate.cert);
   writeFileSync(files.key, certificate.key);
-  const example = readFileSync(EXAMPLE, 'utf8')
-    .replace('127.0.0.1:4000', `127.0.0.1:${relay.port}`)
-    .replace('listen 443', `listen 127.0.0.1:${port}`)
-    .replace('/etc/ssl/dendro/cert.pem', files.cert)
-    .replace('/etc/ssl/dendro/key.pem', files.key);
+  const readExample = (name: string, listenPort: number) =>
+    readFileSync(join(EXAMPLES, name), 'utf8')
+      .replace('127.0.0.1:4000', `127.0.0.1:${relay.port}`)
+      .replace('127.0.0.1:4001', new URL(server.internalUrl).host)
+      .replace('listen 443', `listen 127.0.0.1:${listenPort}`)
+      .replace('/etc/ssl/dendro/cert.pem', files.cert)
+      .replace('/etc/ssl/dendro/key.pem', files.key);
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     name => `${name}_temp_path ${join(directory.path, name)};`,
   );
@@ -65,7 +71,8 @@ function writeConfiguration(): string {
   writeFileSync(
     file,
     `daemon off; pid ${join(directory.path, 'nginx.pid')}; worker_processes 1; user root; events {}
-     http { access_log off; ${temporary.join(' ')}\n${example} }`,
+     http { access_log off; ${temporary.join(' ')}
+       ${readExample('dendro.conf', port)} ${readExample('drain.conf', drainPort)} }`,
   );
   return file;
 }
@@ -97,20 +104,25 @@ interface GetOptions {
   readonly headers?: Record<string, string>;
   /** The client's own address. */
   readonly from?: string;
+  readonly port?: number;
+  /** Sent with POST. */
+  readonly body?: Buffer;
 }
 
 /** A request over TLS, each on a connection of its own. */
-async function get(path: string, { headers = {}, from = '127.0.0.1' }: GetOptions = {}) {
+async function get(path: string, { headers = {}, from = '127.0.0.1', body, ...options }: GetOptions = {}) {
   const agent = new Agent({ keepAlive: false });
   const sent = request({
     host: '127.0.0.1',
     port,
+    ...options,
+    method: body === undefined ? 'GET' : 'POST',
     path,
     headers,
     agent,
     localAddress: from,
     ca: certificate.cert,
-  }).end();
+  }).end(body);
   const [response] = await once(sent, 'response');
   const chunks: Buffer[] = await response.toArray();
   return {
@@ -154,4 +166,22 @@ test('wrong tokens of one client delay its responses only, even if it invents ad
   expect(
     finished.filter((name, n) => name === 'guesser' && n > finished.lastIndexOf('other')).length,
   ).toBeGreaterThan(5);
+});
+
+test('a log drain reaches the intake over TLS, and nothing else of the internal listener', async () => {
+  const record = { eventName: 'from the drain' };
+  const body = gzipSync(
+    encodeOtlp(otlpRequest({ 'service.name': 'postgres.logs', 'service.namespace': 'drained' }, [record])),
+  );
+  const headers = {
+    'X-API-KEY': PROCESS_API_KEY,
+    'Content-Type': 'application/x-protobuf',
+    'Content-Encoding': 'gzip',
+  };
+  const drain = { port: drainPort, headers };
+  expect(await get('/v1/logs', { ...drain, body })).toMatchObject({ status: 200, text: '' });
+  const query = '/api/endpoints/query/logs.search?project=drained&kind=postgres';
+  await expect.poll(async () => (await get(query, { headers })).text).toContain('from the drain');
+  for (const path of ['/metrics', '/health', '/api/admin/backup', '/v1/logs/'])
+    expect((await get(path, drain)).status).toBe(404);
 });

@@ -1,6 +1,6 @@
 // The overlay for a self-hosted Supabase: starts the program with the overlay's environment, posts records as the stock shipper
 // does, and calls the endpoints as Studio does. Docker, Vector and Studio do not run here.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -134,7 +134,9 @@ beforeAll(async () => {
   const env = Object.fromEntries(
     Object.entries<string>(overlay.services.analytics.environment).map(([name, value]) => [
       name,
-      value.replace(/\$\{(\w+)\}/, (_, token) => tokens[token] ?? '').replace(/^4000$/, port),
+      value
+        .replace(/\$\{(\w+)(?::-([^}]*))?\}/, (_, variable, fallback) => tokens[variable] ?? fallback)
+        .replace(/^4000$/, port),
     ]),
   );
   server = await startServer(['--data', directory.path, '--port', port, '--cache-bytes', '0'], { env });
@@ -172,9 +174,9 @@ describe('the stock shipper and Studio, with Dendro in place of Logflare', () =>
     });
   });
 
-  test('logs.all returns the gateway records, with and without sql', async () => {
-    const paths = async (parameters: string) =>
-      (await query('logs.all', parameters)).rows
+  test('logs.all returns the gateway records', async () => {
+    const paths = async () =>
+      (await query('logs.all', '')).rows
         .map(({ metadata }) => (metadata as { request: { path: string } }).request.path)
         .sort();
     const expected = [
@@ -183,9 +185,19 @@ describe('the stock shipper and Studio, with Dendro in place of Logflare', () =>
       '/rest/v1/orders?select=id',
       '/storage/v1/object/public/a.png',
     ];
-    await expect.poll(() => paths('')).toEqual(expected);
-    // Clients cannot submit SQL: the parameter is ignored.
-    expect(await paths(`sql=${encodeURIComponent('select * from auth_logs')}`)).toEqual(expected);
+    await expect.poll(paths).toEqual(expected);
+  });
+
+  test('logs.all with the SQL of a page of Studio returns the records of that page', async () => {
+    const sql =
+      'select id, auth_logs.timestamp, event_message from auth_logs order by timestamp desc limit 100';
+    const find = async () => (await query('logs.all', `sql=${encodeURIComponent(sql)}`)).rows;
+    await expect.poll(find).toMatchObject([{ event_message: expect.stringContaining('request completed') }]);
+  });
+
+  test('a search for a path finds its requests, whatever their query string', async () => {
+    const { rows } = await query('logs.search', 'kind=edge&query=path:/rest/v1/orders');
+    expect(rows).toMatchObject([{ metadata: { request: { path: '/rest/v1/orders?select=id' } } }]);
   });
 
   test('usage.api-counts counts the gateway records of each service, which have no host', async () => {
@@ -227,53 +239,125 @@ describe('the stock shipper and Studio, with Dendro in place of Logflare', () =>
   });
 });
 
-test('nginx logs each request to a function, with its duration, as JSON', async () => {
-  expect(ensurePrograms({ nginx: 'nginx-light' }), 'missing programs that this test needs').toEqual([]);
-  const port = await findFreePort();
-  const log = join(directory.path, 'functions.log');
-  const example = readFileSync(
-    join(import.meta.dirname, '../../deploy/supabase/nginx-function-log.conf'),
-    'utf8',
-  );
-  const accessLog = /^# (access_log .*;)$/m.exec(example)?.[1]?.replace('/dev/stdout', log);
-  const file = join(directory.path, 'nginx.conf');
-  writeFileSync(
-    file,
-    `daemon off; pid ${directory.path}/nginx.pid; user root; events {}
-     http { access_log off; ${example}
-       server { listen 127.0.0.1:${port}; ${accessLog} location / { return 204; } } }`,
-  );
-  const nginx = spawn('nginx', ['-p', directory.path, '-c', file, '-e', 'stderr'], { stdio: 'inherit' });
-  try {
-    await expect
-      .poll(() =>
-        fetch(`http://127.0.0.1:${port}/rest/v1/a`).then(
-          ({ status }) => status,
+describe('the log of the gateway with durations', () => {
+  const [{ transforms, sinks }] = readYaml('supabase/vector-gateway.yml');
+  const [kong] = readYaml('supabase/kong-log.yml');
+  const [envoy] = readYaml('supabase/envoy-log.yml');
+  const variables: Record<string, string> = kong.services.kong.environment;
+  const envoyFields = Object.keys(envoy.access_log[0].typed_config.log_format.json_format);
+
+  /** Runs nginx, on which Kong is built, with Kong's variables as directives, and returns the lines that it logs. */
+  const logWithNginx = async (send: (url: string) => Promise<unknown>): Promise<string[]> => {
+    expect(ensurePrograms({ nginx: 'nginx-light' }), 'missing programs that this test needs').toEqual([]);
+    const port = await findFreePort();
+    const url = `http://127.0.0.1:${port}`;
+    const log = join(directory.path, 'gateway.log');
+    const unescaped = (name: string) => variables[name]?.replaceAll('$$', '$');
+    const file = join(directory.path, 'nginx.conf');
+    writeFileSync(
+      file,
+      `daemon off; pid ${directory.path}/nginx.pid; user root; events {}
+       http { log_format ${unescaped('KONG_NGINX_HTTP_LOG_FORMAT')};
+         server { listen 127.0.0.1:${port};
+           location = /started { access_log off; return 204; }
+           location / {
+             access_log ${unescaped('KONG_PROXY_ACCESS_LOG')?.replace('/dev/stdout', log)}; return 204; } } }`,
+    );
+    const nginx = spawn('nginx', ['-p', directory.path, '-c', file, '-e', 'stderr'], { stdio: 'inherit' });
+    try {
+      const status = () =>
+        fetch(`${url}/started`).then(
+          response => response.status,
           () => 0,
-        ),
-      )
-      .toBe(204);
-    await fetch(`http://127.0.0.1:${port}/functions/v1/hello?name="a"`, { method: 'POST' });
-    const readLines = () => readFileSync(log, 'utf8').trim().split('\n').filter(Boolean);
-    await expect.poll(readLines).toHaveLength(1);
-    expect(JSON.parse(readLines()[0] ?? '')).toEqual({
-      log: 'function_edge',
-      id: expect.stringMatching(/^[0-9a-f]{32}$/),
-      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}[+-]\d\d:\d\d$/),
-      method: 'POST',
-      path: '/functions/v1/hello',
-      status: 204,
-      duration_s: expect.any(Number),
+        );
+      await expect.poll(status).toBe(204);
+      await send(url);
+      const lines = () => readFileSync(log, 'utf8').trim().split('\n').filter(Boolean);
+      await expect.poll(lines).toHaveLength(2);
+      return lines();
+    } finally {
+      nginx.kill('SIGTERM');
+      await once(nginx, 'exit');
+    }
+  };
+
+  /** What the transform `gateway_logs` makes of a line. Vector does not run here. */
+  const toEdgeRecord = (line: string) => {
+    const request = JSON.parse(line);
+    const { method, path, protocol, remote_addr: cf_connecting_ip, referer, user_agent, status } = request;
+    return {
+      id: request.id,
+      project: 'default',
+      timestamp: time,
+      event_message: [method, status, path].join(' | '),
+      metadata: {
+        request: { method, path, protocol, headers: { cf_connecting_ip, referer, user_agent } },
+        response: { status_code: Number(status), origin_time: request.duration_s * 1000 },
+      },
+    };
+  };
+
+  test('is one JSON line for each request, which becomes an edge record with its duration', async () => {
+    const lines = await logWithNginx(async url => {
+      await fetch(`${url}/rest/v1/todos?name="a"`, { headers: { 'user-agent': 'a "browser"' } });
+      await fetch(`${url}/rest/v1/todos`, { method: 'POST' });
     });
-  } finally {
-    nginx.kill('SIGTERM');
-    await once(nginx, 'exit');
-  }
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      log: 'gateway',
+      id: expect.stringMatching(/^[0-9a-f]{32}$/),
+      remote_addr: '127.0.0.1',
+      method: 'GET',
+      path: '/rest/v1/todos?name=%22a%22',
+      protocol: 'HTTP/1.1',
+      status: '204',
+      duration_s: expect.any(Number),
+      referer: '',
+      user_agent: 'a "browser"',
+    });
+    expect((await ship('edge', lines.map(toEdgeRecord))).body).toMatchObject({ accepted: 2, rejected: 0 });
+    const search = (expression: string) =>
+      query('logs.search', `kind=edge&query=${encodeURIComponent(expression)}`);
+    const expression = 'path:/rest/v1/todos status:204 response.origin_time:>=0';
+    await expect.poll(async () => (await search(expression)).rows).toHaveLength(2);
+  });
+
+  test('has, from Kong and from Envoy, every field that the transform of Vector reads', () => {
+    const format = variables['KONG_NGINX_HTTP_LOG_FORMAT'] ?? '';
+    const kongFields = [...format.matchAll(/"(\w+)":/g)].map(([, name]) => name);
+    const read = new Set(
+      [...transforms.gateway_logs.source.matchAll(/request\.(\w+)/g)].map(([, name]) => name),
+    );
+    const withoutUnit = (names: Iterable<unknown>) =>
+      [...new Set([...names].map(name => String(name).replace(/^duration_.*/, 'duration')))].sort();
+    expect(withoutUnit(kongFields)).toEqual(withoutUnit(read));
+    expect(withoutUnit(envoyFields)).toEqual(withoutUnit(read));
+    expect(kongFields).toContain('duration_s');
+    expect(envoyFields).toContain('duration_ms');
+  });
+
+  test('is read from a stock transform of Vector and posted as edge and function_edge records', () => {
+    expect(transforms.gateway_logs.inputs).toEqual(['project_logs']);
+    expect(transforms.function_edge_logs.inputs).toEqual(['gateway_logs']);
+    for (const [kind, inputs] of Object.entries({
+      edge: 'gateway_logs',
+      function_edge: 'function_edge_logs',
+    }))
+      expect(sinks[`dendro_${kind}`]).toMatchObject({
+        inputs: [inputs],
+        uri: `http://analytics:4000/api/logs?source_name=${kind}`,
+      });
+  });
+
+  test('has the path of a function where the search field `path` reads it', () => {
+    expect(fieldSourceOf('function_edge', 'path')).toEqual({ metadata: ['request', 'pathname'] });
+    expect(transforms.function_edge_logs.source).toContain('.metadata.request.pathname = function.pathname');
+  });
 });
 
-describe('the overlay files', () => {
-  test('analytics has a volume, no Postgres and no variable of Logflare', () => {
-    const { analytics } = overlay.services;
+describe('the overlay', () => {
+  const { analytics } = overlay.services;
+
+  test('has a volume, no Postgres and no variable of Logflare', () => {
     expect(Object.keys(overlay.services)).toEqual(['analytics']);
     expect(analytics.depends_on).toEqual({});
     expect(analytics.volumes).toEqual(['dendro-data:/var/lib/dendro']);
@@ -281,18 +365,23 @@ describe('the overlay files', () => {
     expect(Object.keys(analytics.environment).every(name => name.startsWith('DENDRO_'))).toBe(true);
   });
 
-  test('the transform of Vector reads a stock transform and posts function_edge records', () => {
-    const [{ transforms, sinks }] = readYaml('supabase/vector-functions.yml');
-    expect(transforms.function_edge_logs.inputs).toEqual(['project_logs']);
-    expect(sinks.dendro_function_edge).toMatchObject({
-      inputs: ['function_edge_logs'],
-      uri: 'http://analytics:4000/api/logs?source_name=function_edge',
-    });
+  test('publishes the console for this machine only, and its health check is the one of the server', async () => {
+    expect(analytics.ports).toEqual([
+      expect.stringMatching(/^127\.0\.0\.1:\$\{DENDRO_CONSOLE_PORT:-4100\}:4000$/),
+    ]);
+    const page = await fetch(`${server.url}/`);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('<title>')]);
+    const [command, ...args] = analytics.healthcheck.test.slice(1);
+    const health = args.map((arg: string) => arg.replace('http://127.0.0.1:4000', server.url));
+    expect(spawnSync(command, health).status).toBe(0);
   });
 
-  test('the transform of Vector writes the path to where the search field `path` reads it', () => {
-    const [{ transforms }] = readYaml('supabase/vector-functions.yml');
-    expect(fieldSourceOf('function_edge', 'path')).toEqual({ metadata: ['request', 'pathname'] });
-    expect(transforms.function_edge_logs.source).toMatch(/"request": \{ .*"pathname": function\.pathname \}/);
+  test('limits the memory of the container to more than that of the store', () => {
+    const megabytes = (text: string) => {
+      const [, digits, unit] = /(\d+)(m|g)b?\}?$/i.exec(text) ?? [];
+      return Number(digits) * (unit?.toLowerCase() === 'g' ? 1000 : 1);
+    };
+    const store = megabytes(analytics.environment.DENDRO_MEMORY_LIMIT);
+    expect(megabytes(analytics.mem_limit)).toBeGreaterThan(3 * store);
   });
 });
