@@ -4,7 +4,8 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 /** Random inputs by the thousand, slow clients, many processes and restarts. With them, `npm test` would take twice as long. */
 const SLOW_TESTS = [
-  'test/acceptance/{backup,check,data-directory,demo,environment,erase,first-token}.test.ts',
+  'test/alert/kill.test.ts',
+  'test/acceptance/{alert,backup,check,data-directory,demo,environment,erase,first-token}.test.ts',
   'test/acceptance/{ingest,ingest-once,intake-load,mcp,otlp,query,repeats,secrets,serve,token}.test.ts',
   'test/acceptance/wrong-tokens.test.ts',
   'test/backup/{incremental,moment}.test.ts',
@@ -145,7 +146,7 @@ const clickhouseEndpoints: TestProjectInlineConfiguration = {
     name: 'clickhouse-endpoints',
     include: [
       'test/store/contract.test.ts',
-      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,typed-parameters}.test.ts',
+      'test/endpoint/{logs-all,invocation-stats,api-counts,property,time-zone,documented,explain,typed-parameters,alerts-pack}.test.ts',
     ],
   },
 };

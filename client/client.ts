@@ -2,7 +2,13 @@
 import { DendroError, toError } from './error.ts';
 import type { Endpoints } from './index.ts';
 import { ResponseCache } from './response-cache.ts';
-import { type CatalogEndpoint, type Explanation, type QueryResult, toQueryResult } from './result.ts';
+import {
+  type Alert,
+  type CatalogEndpoint,
+  type Explanation,
+  type QueryResult,
+  toQueryResult,
+} from './result.ts';
 
 export interface ClientOptions {
   /** The URL of the server's public listener, such as `https://logs.example.com`. */
@@ -44,6 +50,8 @@ export interface Client<E extends EndpointMap<E> = Endpoints> {
   ): Promise<Explanation>;
   /** The endpoints that the token may call. */
   listEndpoints(options?: Pick<QueryOptions, 'signal'>): Promise<readonly CatalogEndpoint[]>;
+  /** Throws `not_found` if the server does not evaluate alerts, and `forbidden` if the token may not query all projects. */
+  listAlerts(options?: Pick<QueryOptions, 'signal'>): Promise<readonly Alert[]>;
 }
 
 /**
@@ -65,6 +73,10 @@ export function createClient<E extends EndpointMap<E> = Endpoints>(options: Clie
     },
     async listEndpoints({ signal } = {}) {
       const { text } = await connection.get('/api/endpoints', { signal });
+      return readResult(text, JSON.parse, Array.isArray);
+    },
+    async listAlerts({ signal } = {}) {
+      const { text } = await connection.get('/api/alerts', { signal });
       return readResult(text, JSON.parse, Array.isArray);
     },
   };

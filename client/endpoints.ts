@@ -323,4 +323,103 @@ export interface BuiltInEndpoints {
       newest: number;
     };
   };
+  /** Projects with a burst of failed logins. */
+  'alerts.failed-logins': {
+    parameters: {
+      /** Length of the time before now. */
+      window?: '5min' | '15min' | '1hr' | undefined;
+      /** The smallest number of failed logins that counts. */
+      min_failures?: number | undefined;
+    };
+    row: {
+      /** Project reference. */
+      project: string;
+      /** Number of requests to the path /token with a status from 400 to 499. */
+      failures: number;
+    };
+  };
+  /** Functions of which a large share of the invocations fails with a status of 500 or higher. */
+  'alerts.function-errors': {
+    parameters: {
+      /** Length of the time before now. */
+      window?: '5min' | '15min' | '1hr' | undefined;
+      /** The smallest share that counts. */
+      percent?: number | undefined;
+      /** The smallest number of errors that counts. */
+      min_errors?: number | undefined;
+    };
+    row: {
+      /** Project reference. */
+      project: string;
+      /** The function. */
+      function_id: string | null;
+      /** Number of invocations. */
+      invocations: number;
+      /** Number of invocations with a status of 500 or higher. */
+      errors: number;
+      /** Share of the errors, in percent. */
+      error_percent: number;
+    };
+  };
+  /** Functions whose 95th percentile of the execution time is much longer than at the same time of the day before. */
+  'alerts.function-slow': {
+    parameters: {
+      /** Length of the time before now, and before the same time of the day before. */
+      window?: '15min' | '1hr' | undefined;
+      /** The smallest p95 that counts, in percent of the day before. */
+      percent?: number | undefined;
+      /** The smallest p95 that counts, in milliseconds. */
+      min_ms?: number | undefined;
+      /** The smallest number of invocations that counts, on each day. */
+      min_invocations?: number | undefined;
+    };
+    row: {
+      /** Project reference. */
+      project: string;
+      /** The function. */
+      function_id: string | null;
+      /** Number of invocations. */
+      invocations: number;
+      /** 95th percentile of the execution time in milliseconds. */
+      p95_ms: number;
+      /** The same on the day before. */
+      p95_before_ms: number;
+    };
+  };
+  /** Log kinds that had records in the last days, and have no new ones. */
+  'alerts.no-records': {
+    parameters: {
+      /** A kind without records for this long is not expected to have any; its alert resolves. */
+      window?: '1day' | '7day' | undefined;
+      /** The time without a record that counts. */
+      minutes?: number | undefined;
+    };
+    row: {
+      /** The log kind. */
+      kind: string;
+      /** Time of its newest record. */
+      newest: string;
+    };
+  };
+  /** Projects of which a large share of the API requests fails with a status of 500 or higher. */
+  'alerts.project-5xx': {
+    parameters: {
+      /** Length of the time before now. */
+      window?: '5min' | '15min' | '1hr' | undefined;
+      /** The smallest share that counts. */
+      percent?: number | undefined;
+      /** The smallest number of errors that counts. */
+      min_errors?: number | undefined;
+    };
+    row: {
+      /** Project reference. */
+      project: string;
+      /** Number of requests. */
+      requests: number;
+      /** Number of requests with a status of 500 or higher. */
+      errors: number;
+      /** Share of the errors, in percent. */
+      error_percent: number;
+    };
+  };
 }

@@ -6,11 +6,14 @@ export { type Client, type ClientOptions, createClient, type QueryOptions } from
 export type { BuiltInEndpoints } from './endpoints.ts';
 export { DendroError, type ErrorCode } from './error.ts';
 export type {
+  Alert,
+  AlertInstance,
   CacheOutcome,
   CatalogColumn,
   CatalogEndpoint,
   CatalogParameter,
   ClipReason,
+  EndedInstance,
   Explanation,
   QueryResult,
 } from './result.ts';

@@ -82,6 +82,42 @@ export interface CatalogEndpoint {
   readonly cache: { readonly lifetime_seconds: number; readonly warming_seconds: number | null };
   readonly parameters: readonly CatalogParameter[];
   readonly columns: readonly CatalogColumn[];
+  /** Only if the endpoint declares an alert. */
+  readonly alert?: { readonly every_seconds: number; readonly severity: string };
+}
+
+/** A problem that an alert reports. */
+export interface AlertInstance {
+  readonly state: 'pending' | 'firing';
+  /** `row`: the query returned it. `no_data`: there are no new records. `error`: the query fails. */
+  readonly cause: 'row' | 'no_data' | 'error';
+  readonly key: Readonly<Record<string, unknown>>;
+  readonly summary: string;
+  readonly started_at: string;
+}
+
+/** A problem that is over. */
+export interface EndedInstance extends Omit<AlertInstance, 'state'> {
+  readonly ended_at: string;
+  readonly reason: string | null;
+}
+
+export interface Alert {
+  readonly name: string;
+  /** `removed`: the alert is no longer defined. */
+  readonly state: 'ok' | 'pending' | 'firing' | 'error' | 'removed';
+  readonly severity: string;
+  readonly endpoint: string | null;
+  readonly every_seconds: number | null;
+  readonly silenced_until: string | null;
+  readonly last_evaluated_at: string | null;
+  /** Evaluations since the start that did not run, because earlier ones took too long. */
+  readonly missed_evaluations: number;
+  /** Notifications that are not delivered yet. */
+  readonly undelivered: number;
+  readonly instances: readonly AlertInstance[];
+  /** The instances that resolved in the last 7 days, newest last. */
+  readonly history: readonly EndedInstance[];
 }
 
 /** If the server returned 304, `headers` are those of the 304, and `rows` are those of the cached response. */

@@ -2,6 +2,9 @@
 // server; `startLocalApp` is the same application in the process of a command.
 
 import { resolve } from 'node:path';
+import { Alerts } from './alert/alerts.ts';
+import { type Receivers, readReceivers } from './alert/receivers.ts';
+import { AlertStates } from './alert/state.ts';
 import { endpointIdOf } from './cache/cache-key.ts';
 import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
@@ -55,7 +58,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** The application in the process of a command: all routes, but no listeners and no cache. The applier is its only background job. */
+/** The application in the process of a command: all routes, but no listeners, cache or alerts. The applier is its only background job. */
 export interface LocalApp {
   readonly store: Store;
   /** Handles a request as the listeners of a server do. The request needs no token and has every scope. */
@@ -102,16 +105,20 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     const maintenance = new Maintenance(store, limits, clock, timer, observe);
     maintenance.start();
     closers.add('jobs', () => maintenance.close());
-    const erasure = await openErasure(context, { store, intake, quarantine }, async () => {
+    const alertStates = new AlertStates(config.store.dataDirectory, observe);
+    const erasure = await openErasure(context, { store, intake, quarantine }, async scope => {
       cache?.removeWhere(() => true);
+      await alertStates.erase(scope);
     });
     const cacheHits = new CacheHits();
-    startCatalog(context, { store, cacheHits, cache });
+    const alerts = openAlerts(context, store, alertStates);
+    startCatalog(context, { store, cacheHits, cache, alerts });
     if (state.hasFailed) await state.failure; // throws
     state.start(
-      createServing(context, { store, cache, cacheHits, intake, erasure, quarantine, ...auth }),
+      createServing(context, { store, cache, cacheHits, intake, erasure, quarantine, alerts, ...auth }),
       () => preflight.passed && store.readStatistics().isReachable,
     );
+    await alerts?.load(catalog, context.receivers());
     void erasure.resume().catch(() => {}); // reported as an event
     return { ...urls, store, storeFailed: state.failure, reloadEndpoints: () => catalog.reload(), close };
   } catch (error) {
@@ -135,13 +142,16 @@ export async function startLocalApp(
     const { store, quarantine } = await openData(context);
     if (checksEndpoints) await runPreflight(catalog, store);
     const intake = await openIntake(context, store, quarantine);
-    const erasure = await openErasure(context, { store, intake, quarantine }, async () => {});
+    const alertStates = new AlertStates(config.store.dataDirectory, observe);
+    const erasure = await openErasure(context, { store, intake, quarantine }, scope =>
+      alertStates.erase(scope),
+    );
     await erasure.resume().catch(() => {}); // reported as an event; the next start repeats it
     const { auth, secret } = createLocalAuth(context);
     const cacheHits = new CacheHits();
     state.start(
       createServing(context, {
-        ...{ store, cache: undefined, cacheHits, intake, erasure, quarantine },
+        ...{ store, cache: undefined, cacheHits, intake, erasure, quarantine, alerts: undefined },
         ...auth,
       }),
       () => true,
@@ -168,9 +178,14 @@ function createContext<Config extends AppConfig>(
   const metrics = new Metrics({ store: config.storeName, rejectCodes: INTAKE_REJECT_CODES });
   const state = new ServerState();
   const observe = createObserve(metrics, state, log);
-  const { endpointFolders, storeName, unsentBytes, minDownloadRate } = config;
+  const { endpointFolders, unsentBytes, minDownloadRate } = config;
+  let receivers: Receivers = new Map();
   const catalog = new LiveCatalog({
-    load: () => loadCatalog(endpointFolders, storeName),
+    load() {
+      const loaded = loadConfiguredCatalog(config);
+      receivers = loaded.receivers;
+      return loaded.catalog;
+    },
     watched: endpointFolders.custom,
     timer,
     observe,
@@ -180,6 +195,8 @@ function createContext<Config extends AppConfig>(
   const unsentLimits = { maxBytes: unsentBytes, minBytesPerSecond: minDownloadRate };
   return {
     ...{ config, clock, timer, idempotencyTimer, bodyParser, metrics, state, observe, catalog },
+    /** Those of the last load of the catalog. */
+    receivers: () => receivers,
     closers: new Closers(),
     unsentResponses: new UnsentResponses(unsentLimits, timer),
     connectionLimit: new ConnectionLimit(),
@@ -190,6 +207,20 @@ function checkDefaultTier({ defaultTier }: AppConfig, { endpoints }: Catalog): v
   const tiers = listTiers(endpoints.map(({ definition }) => definition));
   if (defaultTier !== undefined && !tiers.includes(defaultTier))
     throw new OperatorError(`--default-tier ${defaultTier} is unknown; allowed: ${tiers.join(', ')}`);
+}
+
+/** Loads the endpoints, and the receivers that their alerts notify. Throws OperatorError if a file is broken. */
+export function loadConfiguredCatalog({
+  endpointFolders,
+  storeName,
+  alerts,
+}: Pick<AppConfig, 'endpointFolders' | 'storeName' | 'alerts'>): {
+  readonly catalog: Catalog;
+  readonly receivers: Receivers;
+} {
+  const receivers: Receivers = alerts ? readReceivers(alerts.receiversFile, alerts.readVariable) : new Map();
+  const names = alerts && [...receivers.keys()];
+  return { receivers, catalog: loadCatalog({ ...endpointFolders, receivers: names }, storeName) };
 }
 
 function closeAll({ state, closers }: Context): Promise<void> {
@@ -229,10 +260,24 @@ function createObserve(metrics: Metrics, state: ServerState, log: Observe): Obse
   };
 }
 
+/** Undefined if alerts are off. */
+function openAlerts(
+  { config, clock, timer, observe, closers }: Context,
+  store: Store,
+  states: AlertStates,
+): Alerts | undefined {
+  if (config.alerts === undefined) return undefined;
+  const { consoleUrl } = config.alerts;
+  const maxResultBytes = config.responseBytes;
+  const alerts = new Alerts({ store, states, consoleUrl, clock, timer, observe, maxResultBytes });
+  closers.add('jobs', () => alerts.close());
+  return alerts;
+}
+
 /** Reloads the endpoints when they change, and then forgets what depends on the changed ones. */
 function startCatalog(
-  { catalog, metrics, closers }: Context,
-  { store, cacheHits, cache }: Pick<ServingDependencies, 'store' | 'cacheHits' | 'cache'>,
+  { catalog, metrics, closers, receivers }: Context,
+  { store, cacheHits, cache, alerts }: Pick<ServingDependencies, 'store' | 'cacheHits' | 'cache' | 'alerts'>,
 ): void {
   catalog.start({
     store,
@@ -240,6 +285,7 @@ function startCatalog(
       metrics.addEndpoints(namesOf(reloaded));
       cacheHits.clear();
       cache?.removeWhere(key => changedIds.has(endpointIdOf(key)));
+      void alerts?.load(reloaded, receivers());
     },
   });
   closers.add('jobs', () => catalog.close());
@@ -366,7 +412,7 @@ function routeDependencies(
 }
 
 type ServingComponents = AuthDependencies &
-  Pick<ServingDependencies, 'store' | 'cache' | 'cacheHits' | 'intake' | 'erasure'> &
+  Pick<ServingDependencies, 'store' | 'cache' | 'cacheHits' | 'intake' | 'erasure' | 'alerts'> &
   Pick<ServingDependencies['backup'], 'quarantine'>;
 
 function createServing(

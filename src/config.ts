@@ -55,7 +55,13 @@ export const FLAGS = {
     value: 'PACK',
     default: 'explore',
     many: true,
-    help: 'packs of endpoints, in addition to the built-in endpoints: explore, or none (repeatable)',
+    help: 'packs of endpoints, in addition to the built-in endpoints: explore, alerts, or none (repeatable)',
+  },
+  alerts: { help: 'evaluate the alerts of the endpoints, and notify their receivers' },
+  receivers: { value: 'FILE', help: 'YAML file with the receivers of notifications; requires --alerts' },
+  'console-url': {
+    value: 'URL',
+    help: 'address of the console, for links in notifications; requires --alerts',
   },
   tokens: { value: 'FILE', help: 'tokens file (default: tokens.json in the data directory)' },
   'retention-days': {
@@ -153,6 +159,7 @@ export const FLAGS = {
   apply: { help: 'create the tables instead of printing the statements' },
   from: { value: 'STORE', help: 'source store: duckdb:DIR' },
   to: { value: 'STORE', help: 'target store: clickhouse://user:password@host:8123/database' },
+  for: { value: 'DURATION', help: 'length of a silence, such as 30m, 2h or 1d; 0s ends it' },
   deep: { help: 'check: read every record of the data directory and report what is damaged' },
   parity: { help: 'check that the store of --data and --store clickhouse://… return the same results' },
   explain: {
@@ -371,6 +378,8 @@ export interface AppConfig extends Limits {
   readonly studio?: boolean;
   /** The tier of a request that names none. */
   readonly defaultTier?: string;
+  /** Undefined: alerts are not evaluated. */
+  readonly alerts?: AlertsConfig | undefined;
 }
 
 /** Paths of the PEM files, and the flags or variables they come from. */
@@ -403,6 +412,14 @@ export interface ServeConfig extends AppConfig {
   readonly tls: TlsConfig | undefined;
   readonly internalTls?: TlsConfig | undefined;
   readonly environmentKeys: readonly EnvironmentKey[];
+}
+
+export interface AlertsConfig {
+  /** Undefined: there are no receivers. */
+  readonly receiversFile: string | undefined;
+  /** Without a slash at the end; undefined: notifications have no links. */
+  readonly consoleUrl: string | undefined;
+  readonly readVariable: (name: string) => string | undefined;
 }
 
 /** Only with the built-in endpoints: most commands call none. */
@@ -444,6 +461,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     environmentKeys: invocation.isOn('studio')
       ? invocation.environmentKeys.map(addStudioScope)
       : invocation.environmentKeys,
+    alerts: readAlerts(invocation),
   });
 }
 
@@ -468,7 +486,7 @@ export function readStoreOptions(invocation: Invocation): StoreOptions {
 const BUILT_IN_ENDPOINTS = join(import.meta.dirname, '..', 'endpoints');
 const PACKS_DIRECTORY = join(import.meta.dirname, '..', 'packs');
 
-export const PACKS = ['explore'] as const;
+export const PACKS = ['explore', 'alerts'] as const;
 
 export function readEndpointFolders(
   invocation: Invocation,
@@ -546,6 +564,26 @@ function readTls(invocation: Invocation, certFlag: FlagName, keyFlag: FlagName):
       `--${certFlag} and --${keyFlag} must be given together; only ${nameOf(invocation, cert === undefined ? keyFlag : certFlag)} is given`,
     );
   return { cert, key, names: { cert: nameOf(invocation, certFlag), key: nameOf(invocation, keyFlag) } };
+}
+
+/** A receiver without --alerts would get nothing, and nobody would notice. */
+function readAlerts(invocation: Invocation): AlertsConfig | undefined {
+  if (!invocation.isOn('alerts')) {
+    const given = (['receivers', 'console-url'] as const).find(name => invocation.origin(name) !== undefined);
+    if (given === undefined) return undefined;
+    throw new UsageError(`${nameOf(invocation, given)} needs --alerts: without it, no alert is evaluated`);
+  }
+  const consoleUrl = invocation.text('console-url');
+  // Links append a query, and everybody who is notified sees them.
+  if (consoleUrl !== undefined && !(/^https?:\/\/[^/][^?#@]*$/i.test(consoleUrl) && URL.canParse(consoleUrl)))
+    throw new UsageError(
+      `${nameOf(invocation, 'console-url')} ${consoleUrl} is not a URL without a user name and a query, such as https://logs.example.com`,
+    );
+  return {
+    receiversFile: invocation.text('receivers'),
+    consoleUrl: consoleUrl?.replace(/\/+$/, ''),
+    readVariable: invocation.readVariable,
+  };
 }
 
 /** Returns microseconds. */

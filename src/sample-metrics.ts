@@ -78,7 +78,13 @@ async function sampleDisk(dataDirectory: string): Promise<SampledValues> {
   return [['dendro_disk_free_bytes', bavail * bsize]];
 }
 
-function sampleServing({ store, cache, intake, unsentResponses }: ServingDependencies): SampledValues {
+function sampleServing({
+  store,
+  cache,
+  intake,
+  unsentResponses,
+  alerts,
+}: ServingDependencies): SampledValues {
   const { waitingQueries, runningQueries, ...statistics } = store.readStatistics();
   return [
     ['dendro_queries_waiting', waitingQueries],
@@ -92,6 +98,16 @@ function sampleServing({ store, cache, intake, unsentResponses }: ServingDepende
     ['dendro_spool_bytes', intake.spoolBytes],
     ['dendro_spool_oldest_record_age_seconds', intake.oldestUnappliedAgeMs / 1000],
     ...sampleStore(statistics),
+    ...(alerts === undefined ? [] : sampleAlerts(alerts)),
+  ];
+}
+
+function sampleAlerts(alerts: NonNullable<ServingDependencies['alerts']>): SampledValues {
+  const { countByState, undelivered, overdueMs } = alerts.statistics();
+  return [
+    ...[...countByState].map(([state, count]) => ['dendro_alerts', count, { state }] as const),
+    ['dendro_alert_evaluation_age_seconds', overdueMs / 1000],
+    ['dendro_notifications_waiting', undelivered],
   ];
 }
 

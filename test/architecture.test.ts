@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli', 'config.ts'],
   cli: [
+    'type alert',
     'app.ts',
     'backup',
     'config.ts',
@@ -25,6 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'sample-metrics.ts': ['type config.ts', 'type http', 'type observe', 'type store/store.ts'],
   'app.ts': [
+    'alert',
     'config.ts',
     'sample-metrics.ts',
     'http',
@@ -47,7 +49,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'type store/store.ts',
     'type token',
   ],
-  http: ['backup', 'studio', 'endpoint', 'intake', 'logs', 'token', 'cache', 'store/store.ts', 'observe'],
+  http: [
+    'alert',
+    'backup',
+    'studio',
+    'endpoint',
+    'intake',
+    'logs',
+    'token',
+    'cache',
+    'store/store.ts',
+    'observe',
+  ],
+  alert: ['endpoint', 'store/store.ts', 'observe'],
   backup: ['intake', 'store/open-store.ts', 'store/store.ts', 'observe'],
   demo: ['logs', 'store/store.ts'],
   endpoint: [
@@ -140,7 +154,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'type studio/parse-sql.ts',
   ],
   'prom-client': ['observe'],
-  valibot: ['endpoint', 'store/duckdb', 'token'],
+  valibot: ['alert', 'endpoint', 'store/duckdb', 'token'],
   yaml: ['endpoint', 'http'],
 };
 

@@ -19,6 +19,7 @@ const BACKUP_ENTRIES: readonly string[] = [
     'parts',
     'spool',
     'clickhouse',
+    'alerts',
     REPORT_FILE,
   ],
   ...QUARANTINE_FILES,

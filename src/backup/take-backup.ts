@@ -100,6 +100,9 @@ function* openStaticFiles({ store, dataDirectory, tokensFile }: BackupDependenci
   }
   for (const name of outboxFiles.filter(each => OUTBOX_FILE.test(each)))
     yield new OpenFile(join(outbox, name), `clickhouse/${name}`);
+  const alerts = join(dataDirectory, 'alerts');
+  for (const name of existsSync(alerts) ? readdirSync(alerts) : [])
+    if (name.endsWith('.json')) yield new OpenFile(join(alerts, name), `alerts/${name}`);
 }
 
 /** The report is last, because its counts are known only when the spool was read. */

@@ -28,6 +28,9 @@ const SERVE_FLAGS: readonly FlagName[] = [
   'store',
   'endpoints',
   'packs',
+  'alerts',
+  'receivers',
+  'console-url',
   'tokens',
   'retention-days',
   'max-disk',
@@ -151,6 +154,21 @@ export const commands: readonly Command[] = [
       'dendro erase --project abc --before 2026-11-01 --yes --data /var/lib/dendro',
     ],
     load: async () => (await import('./erase.ts')).erase,
+  },
+  {
+    name: 'alert',
+    usage: 'list | test NAME | silence NAME | send-test RECEIVER',
+    summary:
+      'List the alerts of a running server (--url, internal listener), evaluate one and print what it would send, silence one for a time, or send a test to a receiver.',
+    flags: ['for', 'json', 'url', 'token'],
+    listener: 'internal',
+    examples: [
+      'dendro alert list --url http://127.0.0.1:4001',
+      'dendro alert test alerts.function-errors --url http://127.0.0.1:4001',
+      'dendro alert silence alerts.function-errors --for 2h --url http://127.0.0.1:4001',
+      'dendro alert send-test team --url http://127.0.0.1:4001',
+    ],
+    load: async () => (await import('./alert.ts')).alert,
   },
   {
     name: 'demo',

@@ -15,6 +15,8 @@ export interface CatalogEntry {
   readonly sandboxing: false;
   readonly parameters: readonly CatalogParameter[];
   readonly columns: readonly CatalogColumn[];
+  /** Only if the endpoint declares an alert. */
+  readonly alert?: { readonly every_seconds: number; readonly severity: string };
 }
 
 export interface CatalogParameter {
@@ -46,7 +48,7 @@ export interface CatalogColumn {
 }
 
 export function toCatalogEntry(definition: EndpointDefinition): CatalogEntry {
-  const { id, name, description, max_rows, cache, parameters, columns } = definition;
+  const { id, name, description, max_rows, cache, parameters, columns, alert } = definition;
   return {
     id,
     name,
@@ -58,6 +60,7 @@ export function toCatalogEntry(definition: EndpointDefinition): CatalogEntry {
       toCatalogParameter(definition, key, parameter),
     ),
     columns: Object.entries(columns).map(([key, column]) => ({ name: key, ...column })),
+    ...(alert && { alert: { every_seconds: alert.every / 1000, severity: alert.severity } }),
   };
 }
 

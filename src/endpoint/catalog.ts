@@ -9,6 +9,7 @@ import type { KindOrAll } from '../store/log-sql.ts';
 import type { ParameterRules, RequiredParameters } from '../store/query-parameters.ts';
 import type { BoundValues, Column, SavedQuery, Store, StoreName } from '../store/store.ts';
 import { describeFileError } from '../system/file-access.ts';
+import { findAlertProblem } from './alert-rules.ts';
 import { MAX_SAMPLE_ROWS, SAMPLE_COLUMNS } from './compare-records.ts';
 import {
   type EndpointDefinition,
@@ -45,6 +46,8 @@ export interface EndpointFolders {
   /** One directory for each enabled pack. A pack is a set of endpoints that is part of Dendro. */
   readonly packs?: readonly string[];
   readonly custom: string | undefined;
+  /** The receivers that an alert can notify. Undefined: alerts are off, and the names are not checked. */
+  readonly receivers?: readonly string[] | undefined;
 }
 
 export interface Catalog {
@@ -54,12 +57,15 @@ export interface Catalog {
 }
 
 /** Loads every endpoint folder. Does not check the SQL: that needs an open store, see checkCatalog(). */
-export function loadCatalog({ builtIn, packs = [], custom }: EndpointFolders, store: StoreName): Catalog {
+export function loadCatalog(
+  { builtIn, packs = [], custom, receivers }: EndpointFolders,
+  store: StoreName,
+): Catalog {
   const shippedFolders = [builtIn, ...packs].flatMap(listEndpointFolders);
   const customFolders = custom === undefined ? [] : listEndpointFolders(custom);
   const endpoints = [
-    ...shippedFolders.map(folder => loadEndpoint(folder, store, true)),
-    ...customFolders.map(folder => loadEndpoint(folder, store, false)),
+    ...shippedFolders.map(folder => loadEndpoint(folder, store, { isShipped: true, receivers })),
+    ...customFolders.map(folder => loadEndpoint(folder, store, { isShipped: false, receivers })),
   ];
   const byKey = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
@@ -79,7 +85,7 @@ export function loadCatalog({ builtIn, packs = [], custom }: EndpointFolders, st
 export function loadDefinitions({ builtIn, packs = [], custom }: EndpointFolders): EndpointDefinition[] {
   return [builtIn, ...packs, ...(custom === undefined ? [] : [custom])]
     .flatMap(listEndpointFolders)
-    .map(folder => loadDefinition(join(folder, DEFINITION_FILE)));
+    .map(folder => loadDefinition(join(folder, DEFINITION_FILE), undefined));
 }
 
 /** The choices of every parameter with `tiers: true`, each once, in the order of the definitions. */
@@ -223,9 +229,13 @@ function listEndpointFolders(parent: string): string[] {
   }
 }
 
-function loadEndpoint(folder: string, store: StoreName, isShipped: boolean): Endpoint {
+function loadEndpoint(
+  folder: string,
+  store: StoreName,
+  { isShipped, receivers }: Pick<Endpoint, 'isShipped'> & Pick<EndpointFolders, 'receivers'>,
+): Endpoint {
   const definitionFile = join(folder, DEFINITION_FILE);
-  const definition = loadDefinition(definitionFile);
+  const definition = loadDefinition(definitionFile, receivers);
   const sqlFile = join(folder, `${store}.sql`);
   const explainFile = join(folder, `explain.${store}.sql`);
   return {
@@ -292,6 +302,11 @@ function readSql(file: string, { parameters }: EndpointDefinition, usesAll: bool
   return sql;
 }
 
-function loadDefinition(file: string): EndpointDefinition {
-  return readYamlFile(file, readDefinition);
+function loadDefinition(file: string, receivers: readonly string[] | undefined): EndpointDefinition {
+  return readYamlFile(file, content => {
+    const definition = readDefinition(content);
+    if ('problem' in definition) return definition;
+    const problem = findAlertProblem(definition, receivers);
+    return problem === undefined ? definition : { problem };
+  });
 }

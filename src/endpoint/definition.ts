@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { isLogKind, LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import type { KindOrAll } from '../store/log-sql.ts';
 import type { BoundValues } from '../store/store.ts';
+import { alert } from './alert-definition.ts';
 import {
   type ChoiceParameter,
   type DefinitionProblem,
@@ -120,6 +121,8 @@ const endpointDefinition = v.strictObject({
     'must be none, or lifetime_seconds and warming_seconds, whole numbers from 1',
   ),
   examples: v.optional(v.array(example), []),
+  /** The rows are problems, and people are told about them. */
+  alert: v.optional(alert),
 });
 
 export type EndpointDefinition = v.InferOutput<typeof endpointDefinition>;

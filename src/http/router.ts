@@ -37,12 +37,12 @@ export function findRoute(
 
 const OTHER_LISTENER = [
   {
-    paths: /^\/(api\/logs|v1\/logs|api\/admin\/(erase|backup)|metrics)$/,
+    paths: /^\/(api\/logs|v1\/logs|api\/admin\/(erase|backup|alerts(\/[^/]+)?)|metrics)$/,
     is: 'internal',
     flag: '--internal-port, 4001',
   },
   {
-    paths: /^\/(api\/endpoints(\/(query|explain)\/[^/]+)?|openapi\.json)?$/,
+    paths: /^\/(api\/endpoints(\/(query|explain)\/[^/]+)?|api\/alerts|openapi\.json)?$/,
     is: 'public',
     flag: '--port, 4000',
   },

@@ -1,5 +1,6 @@
 // The routes of both listeners. Those of the public listener change no data. The internal listener is for the platform's own machines.
 import { allows } from '../token/token.ts';
+import { ALERTS_PATH, getAdminAlerts, getAlerts, postSendTest, postSilence, postTest } from './alerts.ts';
 import { authenticate } from './authenticate.ts';
 import { BACKUP_PATH, getBackup, postBackup } from './backup.ts';
 import { findCacheHit } from './cache-hit.ts';
@@ -33,6 +34,7 @@ export function publicRoutes(dependencies: RouteDependencies): Route[] {
     read('/api/endpoints/explain/*', handleExplain),
     read('/api/endpoints', handleCatalog),
     read('/openapi.json', handleOpenApi),
+    read('/api/alerts', (_, request) => getAlerts(requireServing(dependencies), request)),
     ...healthRoutes(dependencies),
     ...consoleRoutes(),
   ];
@@ -52,6 +54,10 @@ export function internalRoutes(dependencies: RouteDependencies): Route[] {
     serve('/api/logs', { POST: postLogs }),
     { ...serve('/v1/logs', { POST: postOtlpLogs }), errorResponse: otlpErrorResponse },
     serve('/api/admin/erase', { GET: getErase, POST: postErase }),
+    serve(ALERTS_PATH, { GET: getAdminAlerts }),
+    serve(`${ALERTS_PATH}/silence`, { POST: postSilence }),
+    serve(`${ALERTS_PATH}/test`, { POST: postTest }),
+    serve(`${ALERTS_PATH}/send-test`, { POST: postSendTest }),
     serve(BACKUP_PATH, { GET: getBackup, POST: postBackup }),
     { path: '/metrics', methods: READ_METHODS, handle: request => handleMetrics(dependencies, request) },
     ...healthRoutes(dependencies),

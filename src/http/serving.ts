@@ -1,4 +1,5 @@
 // What the routes depend on. Most of it exists only while the server is neither starting nor stopping.
+import type { Alerts } from '../alert/alerts.ts';
 import type { BackupDependencies } from '../backup/take-backup.ts';
 import { DendroError } from '../domain/errors.ts';
 import type { Catalog } from '../endpoint/catalog.ts';
@@ -23,6 +24,8 @@ export interface ServingDependencies extends EndpointDependencies, HitDependenci
   readonly unsentResponses: UnsentResponses;
   readonly intake: Intake;
   readonly erasure: Erasure;
+  /** Undefined: alerts are off. */
+  readonly alerts: Alerts | undefined;
   readonly uploadRate: UploadRate;
   readonly backup: BackupDependencies;
 }

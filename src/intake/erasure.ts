@@ -1,4 +1,4 @@
-// Erases the records of a project from everything that this server keeps: spool, store, outbox, quarantine and cache. First saves
+// Erases the records of a project from everything that this server keeps: spool, store, outbox, quarantine, cache and alerts. First saves
 // the scope in erase.json, where it stays until all steps are done. Every step can be repeated, so a run that a crash interrupted
 // starts again from the first step: when the server starts, or when the command is repeated.
 import { existsSync } from 'node:fs';
@@ -37,7 +37,7 @@ export interface ErasureDependencies {
   readonly intake: Pick<Intake, 'prepareErasure'>;
   readonly store: Pick<Store, 'eraseProject'>;
   readonly quarantine: Pick<Quarantine, 'remove'>;
-  /** Removes what other modules know about the records, such as cached results. */
+  /** Removes what other modules know about the records: cached results, instances of alerts. */
   readonly eraseElsewhere: (scope: EraseScope) => Promise<void>;
   readonly observe: Observe;
 }

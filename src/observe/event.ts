@@ -1,6 +1,6 @@
 // All events of a running server, in one table. An entry has the details of the event, the level and text of its log line, and how
 // metrics count it. No event contains the secret of a token. No event contains a value of a request's parameter, with one exception: an
-// `error` of the store's engine may quote a value in its message.
+// `error` of the store's engine may quote a value in its message. The name of an alert can contain parameters of its definition.
 import { isProgrammingError, type RefusalReason } from '../domain/errors.ts';
 import type { LogKind } from '../domain/log-columns.ts';
 import type { AddToMetric } from './metrics.ts';
@@ -431,6 +431,62 @@ export const EVENTS = {
     e =>
       `cannot delete ${e.path}, which is no longer needed, so its disk space is not free: ${messageOf(e.error)}. The next start tries again`,
     { failureOf: 'part_deletion', throttleBy: () => '' },
+  ),
+  // Alerts
+
+  /** An evaluation succeeded or failed. `missed`: evaluations that did not run, because earlier ones took too long. */
+  alert_evaluated: unlogged<{ alert: string; outcome: 'ok' | 'failed'; missed: number }>({
+    count({ outcome, missed }, add) {
+      add('dendro_alert_evaluations_total', 1, { outcome });
+      add('dendro_alert_evaluations_total', missed, { outcome: 'missed' });
+    },
+  }),
+  alert_changed: event<{ alert: string; fired: number; resolved: number }>(
+    'info',
+    e => `alert ${e.alert}: ${e.fired} instances began to fire, ${e.resolved} resolved`,
+  ),
+  /** The alert has as many instances as it can have. */
+  alert_rows_ignored: event<{ alert: string; ignored: number }>(
+    'warn',
+    e => `alert ${e.alert}: ${e.ignored} rows are ignored, because an alert can have 1,000 instances`,
+    { throttleBy: e => e.alert },
+  ),
+  alert_evaluation_failed: event<Failure & { alert: string }>(
+    'warn',
+    e =>
+      `evaluating the alert ${e.alert} failed; after 3 failures in a row its receivers are notified: ${messageOf(causeOf(e.error))}`,
+    { throttleBy: e => e.alert },
+  ),
+  /** The receiver accepted a notification. */
+  notification_sent: unlogged<{ receiver: string }>({
+    count: ({ receiver }, add) => add('dendro_notifications_total', 1, { receiver, outcome: 'sent' }),
+  }),
+  /** An attempt failed. It is retried for a day. */
+  notification_failed: event<Failure & { receiver: string }>(
+    'warn',
+    e =>
+      `the receiver ${e.receiver} did not accept a notification; it is retried for a day: ${messageOf(e.error)}`,
+    {
+      throttleBy: e => e.receiver,
+      count: ({ receiver }, add) => add('dendro_notifications_total', 1, { receiver, outcome: 'failed' }),
+    },
+  ),
+  notification_dropped: event<{ receiver: string; reason: string }>(
+    'error',
+    e => `A NOTIFICATION FOR THE RECEIVER ${e.receiver} WAS DROPPED: ${e.reason}`,
+    { count: ({ receiver }, add) => add('dendro_notifications_total', 1, { receiver, outcome: 'dropped' }) },
+  ),
+  /** The state of an alert could not be written. Nothing is sent before it is, and nothing twice because of it. */
+  alert_state_failed: event<Failure>(
+    'error',
+    e => `writing the state of an alert failed; it is tried again: ${messageOf(e.error)}`,
+    { failureOf: 'alert_state', throttleBy: () => '' },
+  ),
+  alert_state_unreadable: event<Failure & { file: string }>(
+    'error',
+    e =>
+      `ALERT STATE UNREADABLE: it was set aside as ${e.file}, so its undelivered notifications are lost and its problems are reported again: ${messageOf(e.error)}`,
+    { failureOf: 'alert_state' },
   ),
 
   /** The system clock jumped by this much, compared with the monotonic clock; negative: it was set back. Retention pauses. */

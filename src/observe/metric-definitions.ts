@@ -99,7 +99,7 @@ export const METRICS = {
     ['kind'],
   ),
   dendro_failures_total: counter(
-    'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction, part_deletion. apply, flush and verification have the log kind, too.',
+    'Failed background operations, by operation: spool_read, store_read, spool_write, spool_cleanup, apply, flush, verification, quarantine, retention, eviction, erase, compaction, part_deletion, alert_state. apply, flush and verification have the log kind, too.',
     ['operation', 'kind'],
   ),
   dendro_disk_free_bytes: gauge('Free space of the file system of the data directory, in bytes.'),
@@ -129,6 +129,21 @@ export const METRICS = {
     'clickhouse',
     gauge('Records in the outbox, which ClickHouse has not acknowledged yet.'),
   ),
+
+  // Alerts on logs; only with --alerts
+  dendro_alerts: gauge('Alerts by state: ok, pending, firing, error.', ['state']),
+  dendro_alert_evaluations_total: counter(
+    'Evaluations of alerts by outcome: ok, failed, or missed because earlier ones took too long.',
+    ['outcome'],
+  ),
+  dendro_alert_evaluation_age_seconds: gauge(
+    'How much the last evaluation of an alert is older than its interval, for the alert that is most overdue; 0 if none is.',
+  ),
+  dendro_notifications_total: counter(
+    'Notifications by receiver and outcome: sent, failed (an attempt; it is retried), dropped.',
+    ['receiver', 'outcome'],
+  ),
+  dendro_notifications_waiting: gauge('Notifications that are not delivered yet.'),
 } satisfies Record<string, MetricDefinition>;
 
 export type MetricName = keyof typeof METRICS;

@@ -26,6 +26,7 @@ GET  /api/endpoints/query/{escape}    401   401    401      401     404    404  
 GET  /api/endpoints/query/{logs}&x    401   401    401      401     400    400   400    403    403    400     403     403    403
 GET  /api/endpoints/query/{unknown}&x 401   401    401      401     404    404   403    403    403    404     403     403    403
 GET  /api/endpoints                   401   401    401      401     200    200   200    200    200    200     403     403    403
+GET  /api/alerts                      401   401    401      401     404    404   403    403    403    403     403     403    403
 GET  /openapi.json                    200   200    200      200     200    200   200    200    200    200     200     200    200
 GET  /health                          200   200    200      200     200    200   200    200    200    200     200     200    200
 GET  /api/endpoints/query             404   404    404      404     404    404   404    404    404    404     404     404    404
@@ -35,6 +36,7 @@ GET  /nowhere                         404   404    404      404     404    404  
 POST /api/endpoints/query/{logs}      405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /api/endpoints/query/{unknown}   405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /api/endpoints                   405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /api/alerts                      405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /openapi.json                    405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /health                          405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /api/logs                        404   404    404      404     404    404   404    404    404    404     404     404    404
@@ -141,7 +143,8 @@ describe('access by kind of token', () => {
     expect(await (await post('/v1/logs?source_name=auth', 'query')).text()).toContain(
       'the token needs the scope ingest or ingest:auth; it has: query',
     );
-    expect(await (await post('/api/admin/erase', 'full')).text()).toContain('needs the scope admin');
+    for (const path of ['erase', 'alerts/silence', 'alerts/test', 'alerts/send-test'])
+      expect(await (await post(`/api/admin/${path}`, 'full')).text()).toContain('needs the scope admin');
   });
 
   test('a token limited to one endpoint cannot find out which others exist', async () => {

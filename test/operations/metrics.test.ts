@@ -1,8 +1,9 @@
 // The metrics of the real program, checked by promtool and scraped by a real Prometheus, and everything in deploy/ that uses them.
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/observe/metric-definitions.ts';
+import { testEndpoint, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, startServer } from '../support/process.ts';
 import { ensureProgram, type PrometheusProcess, runPromtool, startPrometheus } from './prometheus.ts';
 
@@ -26,6 +27,23 @@ function findProblem(): string | undefined {
   }
 }
 
+/** An alert that always fires, and a receiver that cannot be reached. Returns the flags for them. */
+function prepareAlert(directory: string): string[] {
+  const endpoints = join(directory, 'endpoints');
+  mkdirSync(endpoints);
+  const always = {
+    columns: { answer: 'integer' },
+    sql: 'select 1 as answer',
+    more: { alert: { every: '10s' } },
+  };
+  writeEndpointFolders({ always: testEndpoint('test.always', always) }, endpoints);
+  const receivers = join(directory, 'receivers.yaml');
+  writeFileSync(receivers, 'receivers:\n  nobody: { type: slack, url: http://127.0.0.1:1/ }\n', {
+    mode: 0o600,
+  });
+  return ['--endpoints', endpoints, '--alerts', '--receivers', receivers];
+}
+
 interface Sample {
   readonly metric: Record<string, string>;
   readonly value: [number, string];
@@ -39,7 +57,7 @@ describe.skipIf(problem !== undefined)('with Prometheus', () => {
   beforeAll(async () => {
     directory = createTempDirectory();
     const data = join(directory.path, 'data');
-    server = await startServer(['--data', data, '--project-metrics'], {
+    server = await startServer(['--data', data, '--project-metrics', ...prepareAlert(directory.path)], {
       env: { DENDRO_API_KEY: PROCESS_API_KEY },
     });
     await sendTraffic();

@@ -41,7 +41,7 @@ test('the package contains the program, its endpoints, the console and the files
     /^dist\/client\/[\w-]+\.d\.ts$/,
     /^dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.gz|\.br)?$/,
     /^deploy\/[\w./-]+$/,
-    /^(?:endpoints|packs\/explore)\/[a-z0-9.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
+    /^(?:endpoints|packs\/(?:explore|alerts))\/[a-z0-9.-]+\/(endpoint\.yaml|(explain\.)?(duckdb|clickhouse)\.sql)$/,
   ];
   const names = files.map(file => file.replace(/^package\//, ''));
   expect(names.filter(name => !expected.some(pattern => pattern.test(name)))).toEqual([]);

@@ -11,6 +11,9 @@ export const BUILT_IN = join(import.meta.dirname, '../../endpoints');
 /** The directory of the explore pack. */
 export const EXPLORE = join(import.meta.dirname, '../../packs/explore');
 
+/** The directory of the alerts pack. */
+export const ALERTS = join(import.meta.dirname, '../../packs/alerts');
+
 export interface EndpointFiles {
   readonly yaml: string;
   readonly sql: string;
