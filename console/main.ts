@@ -9,6 +9,8 @@ import './style/chart.css';
 import './style/table.css';
 import './style/logs.css';
 import './style/log-search.css';
+import './style/overview.css';
+import './style/alerts.css';
 import { ConsoleApp } from './app.ts';
 
 const host = document.getElementById('console');

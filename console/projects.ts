@@ -30,6 +30,15 @@ export async function fetchProjects(signal?: AbortSignal): Promise<readonly Acti
   return recent.length > 1 ? recent : fetchActive('', '', signal);
 }
 
+/** The projects that begin like this one; if there are none, all. Those with most records first. */
+export async function fetchSimilarProjects(
+  project: string,
+  signal: AbortSignal,
+): Promise<readonly ActiveProject[]> {
+  const similar = await fetchActive(project.slice(0, Math.ceil(project.length / 2)), '', signal);
+  return similar.length > 0 ? similar : fetchActive('', '', signal);
+}
+
 async function fetchActive(prefix: string, start: string, signal?: AbortSignal): Promise<ActiveProject[]> {
   const options = signal === undefined ? {} : { signal };
   const { rows } = await runQuery(ENDPOINT, { prefix, iso_timestamp_start: start }, options);

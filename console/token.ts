@@ -1,18 +1,19 @@
-// The user's API token. It is stored only in the session storage of this tab: after a reload it is still there, and a new
-// tab has to sign in.
+// The user's API token. It is stored in the session storage of this tab: after a reload it is still there, and a new tab has to sign
+// in. If the user wants to stay signed in, it is stored in the local storage of the browser instead, until sign-out.
 
 const KEY = 'dendro.token';
 
 export function readToken(): string | undefined {
-  return sessionStorage.getItem(KEY) ?? undefined;
+  return sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY) ?? undefined;
 }
 
-export function saveToken(token: string): void {
-  sessionStorage.setItem(KEY, token);
+/** `isKept`: also for other tabs and after the browser was closed. */
+export function saveToken(token: string, isKept = false): void {
+  (isKept ? localStorage : sessionStorage).setItem(KEY, token);
 }
 
 export function removeToken(): void {
-  sessionStorage.removeItem(KEY);
+  for (const storage of [sessionStorage, localStorage]) storage.removeItem(KEY);
 }
 
 /**

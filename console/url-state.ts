@@ -10,7 +10,16 @@ export interface UrlState {
 
 export function parseUrlState(search: string): UrlState {
   const { view = '', project = '', ...settings } = Object.fromEntries(new URLSearchParams(search));
-  return { view, project, settings };
+  return { view, project, settings: upgrade(settings) };
+}
+
+const OLD_INTERVALS: Readonly<Record<string, string>> = { minutely: '1hr', hourly: '1hr', daily: '7day' };
+
+/** Links of earlier versions have an interval and a zoom instead of a time range. */
+function upgrade({ interval = '', zoom = '', ...settings }: Record<string, string>): UrlState['settings'] {
+  const [start = '', end = ''] = zoom.split('/');
+  if (end !== '') return { ...settings, range: 'custom', start, end };
+  return interval === '' ? settings : { range: OLD_INTERVALS[interval] ?? interval, ...settings };
 }
 
 export function toSearch({ view, project, settings }: UrlState): string {

@@ -13,12 +13,17 @@ const WIDTH = 1180;
 const HEIGHT = 760;
 
 const SCREENSHOTS = [
-  { name: 'functions', search: '?view=functions&project=stormy-harbor&interval=1hr' },
+  { name: 'overview', search: '?view=overview&project=stormy-harbor&range=1hr', height: 1180 },
   {
     name: 'logs',
-    search: '?view=logs&project=stormy-harbor&range=1hr&query=path:/rest*+-status:200',
+    search: '?view=logs&project=stormy-harbor&kind=edge&range=1hr&query=path:/rest*+-status:200',
     height: 1000,
     openRecord: true,
+  },
+  {
+    name: 'compare',
+    search:
+      '?view=logs&project=stormy-harbor&kind=edge&range=1hr&query=path:/rest*+status:>%3D500&tab=compare',
   },
 ];
 
@@ -44,7 +49,11 @@ try {
     for (const { name, search, height = HEIGHT, openRecord = false } of SCREENSHOTS) {
       await page.setViewportSize({ width: WIDTH, height });
       await page.goto(`${link.origin}/${search}`);
-      await page.locator('.query-panel:not([aria-busy]) :is(.chart, .log-row):visible').first().waitFor();
+      await page
+        .locator(':is(.query-panel:not([aria-busy]) :is(.chart, .log-row, .difference), .kind-list):visible')
+        .first()
+        .waitFor();
+      if (name === 'overview') await page.locator('.tile').nth(3).waitFor();
       await page.locator('[data-series]').first().waitFor();
       if (openRecord) await page.locator('.log-row:has(.status-5) .log-toggle').first().click();
       await page.evaluate('scrollTo(0, 0)');

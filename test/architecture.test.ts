@@ -286,14 +286,21 @@ describe('the console', () => {
     expect(files.filter(({ text }) => !/^(\/\/|\/\*) /.test(text)).map(({ file }) => file)).toEqual([]);
   });
 
-  test('only client.ts creates a client, only token.ts stores the token, only the theme outlives the tab, and nothing is parsed as HTML', () => {
+  test('only client.ts creates a client, only token.ts stores the token, only what the user chose outlives the tab, and nothing is parsed as HTML', () => {
     const filesWith = (pattern: RegExp) =>
       files.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
     expect(filesWith(/\bfetch\(|XMLHttpRequest|sendBeacon|EventSource|WebSocket\(/)).toEqual([]);
     expect(filesWith(/\bcreateClient\b/)).toEqual(['api/client.ts']);
     expect(filesWith(/dendro\.token/)).toEqual(['token.ts']);
     expect(filesWith(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(/)).toEqual([]);
-    expect(filesWith(/localStorage/)).toEqual(['initial-theme.js', 'theme.ts']);
+    const kept = [
+      'initial-theme.js',
+      'theme.ts',
+      'token.ts',
+      'logs/result-card.ts',
+      'logs/saved-searches.ts',
+    ];
+    expect(filesWith(/localStorage/)).toEqual(kept);
   });
 });
 

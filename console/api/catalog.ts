@@ -26,6 +26,15 @@ export function findEndpoint(
   return catalog.find(({ name }) => name === endpointName);
 }
 
+/** The tier with the longest retention, of several the highest. A token with a maximum tier gets that one instead. */
+export function findLongestTier(endpoint: CatalogEndpoint): Choice {
+  return readChoices(endpoint, 'project_tier').all.reduce((longest, each) =>
+    readRetentionDays(each) >= readRetentionDays(longest) ? each : longest,
+  );
+}
+
+export const readRetentionDays = ({ values }: Choice): number => Number(values['retention_days']);
+
 export function readChoices(endpoint: CatalogEndpoint, parameterName: string): Choices {
   const parameter = endpoint.parameters.find(({ name }) => name === parameterName);
   const { choices = [], choice_values = {}, fallback } = parameter ?? {};

@@ -1,6 +1,7 @@
 // The API as the console uses it: the typed client with the token of this tab. No other file sends requests, and requests go only
 // to the origin of the page.
 import {
+  type Alert,
   type AnyEndpoints,
   type Client,
   createClient,
@@ -12,7 +13,7 @@ import type { Endpoint } from './catalog.ts';
 import { parseExactJson } from './exact-json.ts';
 import type { QueryResult } from './query-result.ts';
 
-export { DendroError as ApiError, type Explanation } from '../../client/index.ts';
+export { type Alert, DendroError as ApiError, type Explanation } from '../../client/index.ts';
 export type { QueryResult, Row } from './query-result.ts';
 
 export interface RequestOptions {
@@ -51,6 +52,10 @@ export function explainQuery(
 
 export function fetchCatalog(): Promise<readonly Endpoint[]> {
   return send(client => client.listEndpoints());
+}
+
+export function fetchAlerts(signal: AbortSignal): Promise<readonly Alert[]> {
+  return send(client => client.listAlerts({ signal }));
 }
 
 export function ageSeconds({ ranAtLocal }: QueryResult): number {

@@ -43,8 +43,8 @@ export interface ChartOptions {
   readonly cursorGroup?: string;
   /** The user dragged over these buckets, or selected them with Shift and the arrow keys. */
   readonly onSelectRange?: ((range: TimeRange) => void) | undefined;
-  /** The user clicked this bucket, or pressed Enter on it. */
-  readonly onOpenBucket?: ((bucket: TimeRange) => void) | undefined;
+  /** The user clicked this bucket, or pressed Enter on it. `series` is the key of the bar or the only line that was clicked. */
+  readonly onOpenBucket?: ((bucket: TimeRange, series: string | undefined) => void) | undefined;
 }
 
 /** The x values. A bucket is drawn at its middle. */

@@ -166,7 +166,7 @@ function createAxes(options: ChartOptions, palette: Palette, getData: () => Char
     },
     {
       ...common,
-      space: 44,
+      space: (_plot, _axis, _min, _max, height) => (height < 100 ? 20 : 44),
       size: 60,
       gap: 8,
       grid: { stroke: palette.grid, width: 1 },

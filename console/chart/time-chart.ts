@@ -185,7 +185,22 @@ export class TimeChart {
     const left = this.#plot?.cursor.left ?? -1;
     if (this.#plot === undefined || this.#data === undefined || this.#didDrag || left < 0) return;
     const seconds = this.#plot.posToVal(left, 'x');
-    this.#options.onOpenBucket?.(toTimeRange(this.#data, seconds, seconds));
+    this.#options.onOpenBucket?.(toTimeRange(this.#data, seconds, seconds), this.#findSeries());
+  }
+
+  /** The series of the bar under the cursor; undefined above the bars. A chart with one line has only this series. */
+  #findSeries(): string | undefined {
+    const { series } = this.#data ?? { series: [] };
+    const plot = this.#plot;
+    const index = plot?.cursor.idx ?? -1;
+    if (plot === undefined || !this.#isStacked) return series.length === 1 ? series[0]?.key : undefined;
+    const value = plot.posToVal(plot.cursor.top ?? 0, 'y');
+    const visible = series.filter(({ key }) => !this.#hidden.has(key));
+    let top = 0;
+    return visible.find(({ values }) => {
+      top += values[index] ?? 0;
+      return value <= top;
+    })?.key;
   }
 
   #onKey(event: KeyboardEvent): void {
@@ -234,7 +249,7 @@ export class TimeChart {
     const [from, to] = [this.#anchor ?? index, index].sort((a, b) => a - b).map(i => x[i]);
     if (this.#data === undefined || from === undefined || to === undefined) return;
     const range = toTimeRange(this.#data, from, to);
-    if (this.#anchor === undefined) this.#options.onOpenBucket?.(range);
+    if (this.#anchor === undefined) this.#options.onOpenBucket?.(range, undefined);
     else {
       this.#clearCursor();
       this.#options.onSelectRange?.(range);
@@ -253,18 +268,14 @@ export class TimeChart {
   }
 }
 
-function describeEnter({ onSelectRange, onOpenBucket }: ChartOptions): string {
-  if (onOpenBucket === undefined) return '';
-  return onOpenBucket === onSelectRange
-    ? 'Press Enter to zoom to a point.'
-    : 'Press Enter to open the logs of a point.';
+function describeEnter({ onOpenBucket }: ChartOptions): string {
+  return onOpenBucket === undefined ? '' : 'Press Enter to open the logs of a point.';
 }
 
-function describeMouse({ onSelectRange, onOpenBucket }: ChartOptions): string {
-  if (onOpenBucket !== undefined && onOpenBucket === onSelectRange) return 'Drag or click to zoom';
+function describeMouse({ onSelectRange, onOpenBucket, type }: ChartOptions): string {
   const hints = [
     onSelectRange === undefined ? '' : 'Drag to zoom',
-    onOpenBucket === undefined ? '' : 'click a bucket for its logs',
+    onOpenBucket === undefined ? '' : `click a ${type === 'lines' ? 'point' : 'bar'} for its logs`,
   ].filter(text => text !== '');
   const text = hints.join(', ');
   return text.charAt(0).toUpperCase() + text.slice(1);

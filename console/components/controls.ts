@@ -100,6 +100,8 @@ function createField(
 export interface SegmentedControl {
   readonly element: HTMLElement;
   setValue(value: string): void;
+  /** Moves the focus to the chosen value. */
+  focus(): void;
 }
 
 /** Radio buttons that look like one control. */
@@ -126,6 +128,7 @@ export function createSegmentedControl(
     setValue(value) {
       for (const [key, input] of inputs) input.checked = key === value;
     },
+    focus: () => [...inputs.values()].find(({ checked }) => checked)?.focus(),
   };
 }
 

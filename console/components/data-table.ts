@@ -1,6 +1,6 @@
 // Tables of rows. A cell with a number or a time also carries the exact value, in a `data` or `time` element.
 import { formatJson } from '../api/exact-json.ts';
-import { h } from '../dom.ts';
+import { h, setAttribute } from '../dom.ts';
 import { formatDateTime, formatDecimal, formatUtc, microsToIso } from '../format.ts';
 
 export interface TableColumn {
@@ -10,6 +10,58 @@ export interface TableColumn {
 }
 
 export type Cell = Node | string;
+
+/** The order of a table that the user has chosen; a table that replaces another one keeps it. */
+export interface TableSort {
+  column?: number;
+  /** 1: ascending; -1: descending. */
+  direction?: 1 | -1;
+}
+
+/** A table whose headings sort the rows by the values of a column. `rows[i]` is the row of `values[i]`. */
+export function createSortableTable(
+  caption: string,
+  columns: readonly TableColumn[],
+  rows: readonly (readonly Cell[])[],
+  values: readonly (readonly unknown[])[],
+  sort: TableSort,
+): HTMLElement {
+  const element = createTable(caption, columns, rows);
+  const heads = [...element.querySelectorAll('th')];
+  const body = element.querySelector('tbody');
+  const lines = [...(body?.children ?? [])];
+  const apply = () => {
+    const { column = -1, direction = 1 } = sort;
+    for (const [i, head] of heads.entries())
+      setAttribute(
+        head,
+        'aria-sort',
+        i !== column ? undefined : direction === 1 ? 'ascending' : 'descending',
+      );
+    const compareLines = (a: number, b: number) =>
+      direction * compare(values[a]?.[column], values[b]?.[column]);
+    const order = column === -1 ? [] : [...lines.keys()].sort(compareLines);
+    body?.append(...order.flatMap(index => lines[index] ?? []));
+  };
+  for (const [i, head] of heads.entries()) {
+    const button = h('button', { type: 'button', class: 'sort' }, ...head.childNodes);
+    button.addEventListener('click', () => {
+      sort.direction = sort.column === i && sort.direction === 1 ? -1 : 1;
+      sort.column = i;
+      apply();
+    });
+    head.replaceChildren(button);
+  }
+  apply();
+  return element;
+}
+
+/** Numbers by their size, everything else as text; absent values are first. */
+function compare(a: unknown, b: unknown): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  const [left, right] = [formatCell(a ?? ''), formatCell(b ?? '')];
+  return left.localeCompare(right, undefined, { numeric: true });
+}
 
 export function createTable(
   caption: string,

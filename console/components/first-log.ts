@@ -1,13 +1,11 @@
-// How to send the first log record, for an empty store.
+// How to send a log record, for an empty store or log kind.
 import { h } from '../dom.ts';
 import { createCopyButton } from './controls.ts';
-
-export type FirstLogKind = 'edge' | 'function_edge';
 
 /** The default of --internal-port. The public API does not name the address of the internal listener. */
 const INTERNAL_PORT = 4001;
 
-const createRecord: Readonly<Record<FirstLogKind, (project: string) => object>> = {
+const createRecord: Readonly<Record<string, (project: string) => object>> = {
   edge: project => ({
     project,
     event_message: 'GET /rest/v1/hello 200',
@@ -24,32 +22,41 @@ const createRecord: Readonly<Record<FirstLogKind, (project: string) => object>> 
   }),
 };
 
-/** `project` may be empty: then the record has the project `my-project`. */
-export function createFirstLogHelp(kind: FirstLogKind, project: string): HTMLElement[] {
+const createPlainRecord = (project: string): object => ({
+  project,
+  event_message: 'hello',
+  metadata: { level: 'info' },
+});
+
+/** `project` may be empty: then the record has the project `my-project`. `reason` is a text before the instructions. */
+export function createFirstLogHelp(kind: string, project: string, title: string, reason = ''): HTMLElement[] {
+  const source = kind === 'all' ? 'edge' : kind;
   const createToken = 'DENDRO_TOKEN=$(dendro token create --name sender --scope ingest)';
-  const record = JSON.stringify(createRecord[kind](project || 'my-project')).replaceAll("'", "'\\''");
-  const url = `http://${location.hostname}:${INTERNAL_PORT}/api/logs?source_name=${kind}`;
+  const create = createRecord[source] ?? createPlainRecord;
+  const record = JSON.stringify(create(project || 'my-project')).replaceAll("'", "'\\''");
+  const url = `http://${location.hostname}:${INTERNAL_PORT}/api/logs?source_name=${source}`;
   const send = `curl -X POST '${url}' -H "X-API-KEY: $DENDRO_TOKEN" -H 'Content-Type: application/json' -d '${record}'`;
   return [
-    h('h2', {}, 'Send your first log'),
-    h(
-      'p',
-      {},
-      'The store has no records yet that your token can read. Create a token for senders on the server:',
-    ),
+    h('h2', {}, title),
+    h('p', {}, `${reason}Create a token for senders on the server:`),
     createCommand(createToken, 'Copy the first command'),
     h('p', {}, 'Then send a record:'),
     createCommand(send, 'Copy the second command'),
     h(
       'p',
       { class: 'muted' },
-      `The record appears here within seconds. Logs go to the internal listener: port ${INTERNAL_PORT} of the server, unless `,
+      `The record can be queried within seconds. Logs go to the internal listener: port ${INTERNAL_PORT} of the server, unless `,
       h('code', {}, '--internal-host'),
       ' or ',
       h('code', {}, '--internal-port'),
       ' say otherwise.',
     ),
   ];
+}
+
+export function createStoreHelp(kind: string, project: string): HTMLElement[] {
+  const reason = 'The store has no records yet that your token can read. ';
+  return createFirstLogHelp(kind, project, 'Send your first log', reason);
 }
 
 function createCommand(command: string, copyLabel: string): HTMLElement {

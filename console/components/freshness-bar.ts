@@ -76,7 +76,7 @@ function describeFreshness(result: QueryResult): Node[] {
     { title: `The query ran at ${formatDateTime(ranAt)} · ${formatUtc(ranAt)}` },
     `Updated ${formatElapsed(ageSeconds(result))} ago`,
   );
-  if (dataThrough === undefined) return [age, h('span', {}, 'no data yet')];
+  if (dataThrough === undefined) return [age, h('span', {}, 'this log has no records')];
   const lag = formatElapsed(Math.max(0, (ranAt - dataThrough) / 1000));
   const newest = h(
     'span',

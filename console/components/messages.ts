@@ -1,8 +1,18 @@
 // Messages that replace the content of a view: loading, no rows and why, a reversed range, or an error.
+import { type Endpoint, findLongestTier, readChoices, readRetentionDays } from '../api/catalog.ts';
 import type { ApiError, Explanation, QueryResult } from '../api/client.ts';
 import { h } from '../dom.ts';
+import {
+  createSendHelp,
+  describeExisting,
+  type ExistingRecords,
+  hasRecords,
+  type RecordSource,
+} from '../existing-records.ts';
 import { formatDateTime, formatElapsed, formatRecordCount } from '../format.ts';
-import { createFirstLogHelp, type FirstLogKind } from './first-log.ts';
+import { findRange } from '../time-range.ts';
+import type { UrlState } from '../url-state.ts';
+import type { ViewContext } from '../views/view.ts';
 
 export interface EmptyState {
   /** Such as "No invocations in project acme in the last 5 minutes". */
@@ -13,8 +23,8 @@ export interface EmptyState {
   readonly log: string;
   /** Undefined if the query has no lower time bound. */
   readonly windowSeconds: number | undefined;
-  /** Log kind and project of the example record in the curl command that the page shows if the log is empty. */
-  readonly firstLog?: { readonly kind: FirstLogKind; readonly project: string };
+  /** What the endpoint reads, if the page knows it. */
+  readonly source?: RecordSource;
   /** Switches to a longer time range. */
   readonly widerRangeAction?: Action | undefined;
 }
@@ -28,15 +38,27 @@ export function createLoadingMessage(): HTMLElement {
   return h('div', { class: 'message loading', role: 'status' }, h('p', {}, 'Loading…'));
 }
 
-/** If there is no explanation, or records remain after its last condition, the message lists possible reasons instead. */
+/** Why a result is empty: what is unknown is undefined. */
+export interface EmptyReason {
+  readonly explanation: Explanation | undefined;
+  readonly existing: ExistingRecords | undefined;
+}
+
+/**
+ * Says what exists of the project. If it has records of the log kind, or that is unknown, the explanation says why none of them is in
+ * the result. If there is no explanation, or records remain after its last condition, the message lists possible reasons.
+ */
 export function createEmptyMessage(
   state: EmptyState,
   result: QueryResult,
-  explanation: Explanation | undefined,
+  { explanation, existing }: EmptyReason,
+  context: Pick<ViewContext, 'linkToLogs' | 'linkToProject'>,
 ): HTMLElement {
-  const isExplained = explanation?.conditions.at(-1)?.remaining === 0;
-  const reasons = findReasons(state, result, isExplained ? explanation : undefined);
+  const { source, widerRangeAction } = state;
   const isLogEmpty = result.dataThrough === undefined;
+  const isMissing = source !== undefined && existing !== undefined && !hasRecords(existing, source);
+  const isExplained = !isMissing && explanation?.conditions.at(-1)?.remaining === 0;
+  const reasons = isMissing ? [] : findReasons(state, result, isExplained ? explanation : undefined);
   return h(
     'div',
     { class: 'message' },
@@ -44,16 +66,15 @@ export function createEmptyMessage(
       'div',
       { class: 'message-text', role: 'status' },
       h('h2', {}, state.title),
+      ...(source !== undefined && existing !== undefined ? describeExisting(existing, source, context) : []),
       ...(isExplained ? describeExplanation(explanation) : []),
       reasons.length === 0 ? undefined : h('p', {}, isExplained ? 'Notes:' : 'Possible reasons:'),
       reasons.length === 0 ? undefined : h('ul', {}, ...reasons.map(reason => h('li', {}, reason))),
     ),
-    state.widerRangeAction === undefined || isLogEmpty
+    widerRangeAction === undefined || isLogEmpty || isMissing
       ? undefined
-      : createActionButton(state.widerRangeAction),
-    ...(state.firstLog !== undefined && isLogEmpty
-      ? createFirstLogHelp(state.firstLog.kind, state.firstLog.project)
-      : []),
+      : createActionButton(widerRangeAction),
+    ...(source === undefined ? [] : createSendHelp(existing, source, isLogEmpty)),
   );
 }
 
@@ -126,7 +147,8 @@ function findReasons(
   const { dataThrough, ranAt, clipped } = result;
   if (explanation !== undefined) {
     const [first] = explanation.conditions;
-    if (first?.name === 'project' && first.remaining === 0) reasons.push(CHECK_SPELLING);
+    if (first?.name === 'project' && first.remaining === 0)
+      reasons.push(`The ${log} has no records of this project. ${CHECK_SPELLING}`);
   } else if (dataThrough === undefined) reasons.push(`The ${log} has no records that your token can read.`);
   else {
     const lagSeconds = (ranAt - dataThrough) / 1000;
@@ -135,16 +157,41 @@ function findReasons(
       reasons.push(
         `${newest}, ${formatElapsed(lagSeconds)} before the query ran. Choose a longer interval, or check that logs still arrive.`,
       );
-    else reasons.push(`${CHECK_SPELLING} (${newest}.)`);
+    else reasons.push(`The project may have no records. ${CHECK_SPELLING} (${newest}.)`);
   }
   if (clipped.includes('retention')) reasons.push(RETENTION_NOTE);
   return [...reasons, ...hints];
 }
 
-const CHECK_SPELLING = 'There are no records for this project. Check the spelling of its reference.';
+const CHECK_SPELLING = 'Check the spelling of its reference.';
 
 export const RETENTION_NOTE =
   'The time range starts before the retention of the tier. Older records are not shown.';
+
+/**
+ * The tier limits what the page shows; undefined if it does not. A range that is as long as the retention does not count: the server
+ * computes the limit a moment after the page computed the start of the range, so only that moment is hidden.
+ */
+export function createRetentionNote(
+  { clipped }: QueryResult,
+  endpoint: Endpoint,
+  settings: UrlState['settings'],
+  { updateSettings }: Pick<ViewContext, 'updateSettings'>,
+): HTMLElement | undefined {
+  const { name, ...longest } = findLongestTier(endpoint);
+  const tier = readChoices(endpoint, 'project_tier').all.find(each => each.name === settings['tier']);
+  const days = readRetentionDays(tier ?? { name, ...longest });
+  const seconds = findRange(settings)?.seconds ?? Number.POSITIVE_INFINITY;
+  if (!clipped.includes('retention') || seconds <= days * 86_400) return undefined;
+  const isChosen = tier !== undefined && tier.name !== name; // by a link with a tier
+  const label = `Without the limit of ${tier?.name}`;
+  return h(
+    'p',
+    { class: 'note' },
+    `${RETENTION_NOTE} `,
+    isChosen ? createActionButton({ label, run: () => updateSettings({ tier: '' }) }) : undefined,
+  );
+}
 
 const ERROR_TITLES: Readonly<Record<string, string>> = {
   invalid_parameter: 'Invalid parameter',

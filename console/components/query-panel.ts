@@ -2,24 +2,29 @@
 import {
   ApiError,
   ageSeconds,
-  type Explanation,
   explainQuery,
   type QueryResult,
   type RequestOptions,
+  type Row,
   runQuery,
 } from '../api/client.ts';
 import { h, replaceChildren } from '../dom.ts';
+import { findExistingRecords } from '../existing-records.ts';
 import type { Shortcut } from '../shortcuts.ts';
 import type { ViewContext } from '../views/view.ts';
 import { createFreshnessBar, type FreshnessBar } from './freshness-bar.ts';
 import {
+  createActionButton,
   createEmptyMessage,
   createErrorMessage,
   createLoadingMessage,
   createReversedRangeMessage,
+  type EmptyReason,
   type EmptyState,
   findReversedRange,
 } from './messages.ts';
+import { RefreshTimer } from './refresh-timer.ts';
+import { SlowNotice } from './slow-notice.ts';
 
 /** Neither is true for the first request of a query. */
 export interface QueryRequest {
@@ -39,10 +44,14 @@ export interface Query {
   readonly emptyState: EmptyState;
   /** A query with the key of the current one is not run again. Its result is rendered again. */
   readonly key?: string;
+  /** Keeps only these rows, for an endpoint that cannot be asked for the time range of the page. */
+  keep?(row: Row, ranAt: number): boolean;
   /** Exchanges the start and the end of a time range that the user entered. */
   readonly swapRange?: () => void;
   /** Explains an empty result; undefined: the endpoint's explanation is shown. */
   describeEmpty?(result: QueryResult, signal: AbortSignal): Promise<HTMLElement | undefined>;
+  /** Runs further queries after a result that has rows was rendered. */
+  loadMore?(result: QueryResult, signal: AbortSignal): Promise<void>;
 }
 
 export interface QueryPanelOptions {
@@ -53,12 +62,18 @@ export interface QueryPanelOptions {
   /** Replaces the message about an error; undefined: the usual message. */
   createErrorMessage?(error: ApiError): HTMLElement | undefined;
   readonly autoRefreshLabel?: string;
-  readonly context: Pick<ViewContext, 'onUnauthorized' | 'setProjectInvalid' | 'createProjectPrompt'>;
+  readonly context: Pick<
+    ViewContext,
+    'onUnauthorized' | 'markInvalid' | 'createProjectPrompt' | 'catalog' | 'linkToLogs' | 'linkToProject'
+  >;
 }
 
 /** The maximum age of a cached result, as a fraction of the window. */
 const MAX_AGE_RATIO = 0.1;
 const ERROR_RETRY_SECONDS = 10;
+/** The explanation of an empty result is loaded again after this time, because the records that it counts change. */
+const EXPLANATION_SECONDS = 30;
+const UNEXPLAINED: EmptyReason = { explanation: undefined, existing: undefined };
 
 export class QueryPanel {
   readonly element: HTMLElement;
@@ -72,6 +87,7 @@ export class QueryPanel {
   readonly #options: QueryPanelOptions;
   readonly #freshnessBar: FreshnessBar;
   readonly #message = h('div', { class: 'query-panel-message' });
+  readonly #slow = new SlowNotice(() => this.#cancel());
   readonly #timer = new RefreshTimer(() => void this.#load({}));
   #query: Query | undefined;
   #request: AbortController | undefined;
@@ -79,11 +95,10 @@ export class QueryPanel {
   #parameters: Readonly<Record<string, string>> = {};
   /** The result on the page; undefined while the page shows a message instead. */
   #shown: { readonly query: Query; readonly result: QueryResult } | undefined;
-  /** Why the result of the current query is empty. 'none': no explanation exists, or its request failed. undefined: unknown. */
-  #explanation: Explanation | HTMLElement | 'none' | undefined;
-
-  /** The request that the explanation is about, and whether a page follows its result. */
-  #explained: { readonly parameters: string; readonly hasNextPage: boolean } | undefined;
+  /** Why the result of the current query is empty; undefined: unknown so far. */
+  #explanation: EmptyReason | HTMLElement | undefined;
+  /** The request that the explanation is about, whether a page follows its result, and when it was explained. */
+  #explained: { readonly parameters: string; readonly hasNextPage: boolean; readonly at: number } | undefined;
 
   constructor(options: QueryPanelOptions) {
     this.#options = options;
@@ -97,6 +112,7 @@ export class QueryPanel {
       'section',
       { class: 'query-panel' },
       this.#freshnessBar.element,
+      this.#slow.element,
       this.#message,
       options.content,
     );
@@ -117,10 +133,22 @@ export class QueryPanel {
     void this.#load({ isNewQuery: true });
   }
 
-  promptForProject(): void {
+  /** Stops until the next `run`, because the page shows something else. */
+  stop(): void {
     this.#query = undefined;
     this.#stop();
+  }
+
+  /** Hides the result, which is about something else than the next query. */
+  clear(): void {
+    this.#shown = undefined;
+    this.#options.content.hidden = true;
     this.#freshnessBar.clear();
+  }
+
+  promptForProject(): void {
+    this.stop();
+    this.clear();
     this.#freshnessBar.element.hidden = true;
     this.#showMessage(this.#options.context.createProjectPrompt());
   }
@@ -138,14 +166,20 @@ export class QueryPanel {
     const request = new AbortController();
     let awaitsFirstResult = isNewQuery;
     this.#request = request;
+    if (this.#shown !== undefined) this.#message.hidden = true; // of a query that was cancelled
     const isAutoRefresh = !forceRefresh && !isNewQuery;
     // Dims the content. An auto-refresh does not, because a page that dims every few seconds flickers.
-    if (!isAutoRefresh) this.element.setAttribute('aria-busy', 'true');
+    if (!isAutoRefresh) {
+      this.element.setAttribute('aria-busy', 'true');
+      this.#slow.start();
+    }
     try {
       const { signal } = request;
-      const load = (options: RequestOptions) => {
+      const load = async (options: RequestOptions): Promise<QueryResult> => {
         this.#parameters = query.parameters({ isAutoRefresh, isManualRefresh: forceRefresh });
-        return runQuery(query.endpoint, this.#parameters, { ...options, signal });
+        const loaded = await runQuery(query.endpoint, this.#parameters, { ...options, signal });
+        const { keep } = query;
+        return keep ? { ...loaded, rows: loaded.rows.filter(row => keep(row, loaded.ranAt)) } : loaded;
       };
       const result = await load({ forceRefresh });
       if (forceRefresh || this.#isExplanationOutdated(result)) this.#explanation = undefined;
@@ -157,14 +191,38 @@ export class QueryPanel {
         this.#showResult(query, newest);
       }
       if (newest.rows.length === 0) await this.#explain(query, newest, signal);
+      this.element.removeAttribute('aria-busy');
+      if (newest.rows.length > 0) await query.loadMore?.(newest, signal);
       this.#scheduleRefresh();
     } catch (error) {
       if (request.signal.aborted) return;
       if (!(error instanceof ApiError)) throw error;
       this.#showError(error, awaitsFirstResult);
     } finally {
-      if (this.#request === request) this.element.removeAttribute('aria-busy');
+      if (this.#request === request) this.#showIdle();
     }
+  }
+
+  /** The previous result stays on the page. */
+  #cancel(): void {
+    this.#stop();
+    const hasResult = this.#shown !== undefined;
+    const again = { label: 'Run again', run: () => void this.#load({ isNewQuery: true }) };
+    const message = h(
+      'div',
+      { class: 'message', role: 'status' },
+      h('h2', {}, 'Cancelled'),
+      hasResult ? h('p', {}, 'What is below is not complete, or belongs to the query before.') : undefined,
+      createActionButton(again),
+    );
+    replaceChildren(this.#message, message);
+    this.#message.hidden = false;
+    this.#options.content.hidden = !hasResult;
+  }
+
+  #showIdle(): void {
+    this.element.removeAttribute('aria-busy');
+    this.#slow.stop();
   }
 
   #showResult(query: Query, result: QueryResult): void {
@@ -187,30 +245,46 @@ export class QueryPanel {
       this.#showMessage(createReversedRangeMessage(reversed, query.swapRange));
       return;
     }
-    const explanation = this.#explanation === 'none' ? undefined : this.#explanation;
+    const explanation = this.#explanation ?? UNEXPLAINED;
     this.#showMessage(
       explanation instanceof HTMLElement
         ? explanation
-        : createEmptyMessage(query.emptyState, result, explanation),
+        : createEmptyMessage(query.emptyState, result, explanation, this.#options.context),
     );
   }
 
-  /** Adds the explanation to the message. An auto-refresh reuses it: it is slow, because it counts all records of the project. */
+  /** Adds the explanation to the message. An auto-refresh reuses it for a while: it is slow, because it counts all records. */
   async #explain(query: Query, result: QueryResult, signal: AbortSignal): Promise<void> {
-    if (this.#explanation !== undefined || findReversedRange(this.#parameters) !== undefined) return;
+    const isRecent = Date.now() - (this.#explained?.at ?? 0) < EXPLANATION_SECONDS * 1000;
+    if (this.#explanation !== undefined && isRecent) return;
+    if (findReversedRange(this.#parameters) !== undefined) return;
+    this.#explained = {
+      parameters: JSON.stringify(this.#parameters),
+      hasNextPage: result.nextCursor !== undefined,
+      at: Date.now(),
+    };
     try {
       this.#explanation =
-        (await query.describeEmpty?.(result, signal)) ??
-        (await explainQuery(query.endpoint, this.#parameters, { signal }));
-      this.#explained = {
-        parameters: JSON.stringify(this.#parameters),
-        hasNextPage: result.nextCursor !== undefined,
-      };
+        (await query.describeEmpty?.(result, signal)) ?? (await this.#findReason(query, signal));
       this.#showEmpty(query, result);
     } catch (error) {
       if (signal.aborted || !(error instanceof ApiError)) throw error;
-      this.#explanation = 'none';
+      this.#explanation ??= UNEXPLAINED;
     }
+  }
+
+  /** Each of the two parts is undefined if its request fails: not every endpoint has an explanation. */
+  async #findReason({ endpoint, emptyState: { source } }: Query, signal: AbortSignal): Promise<EmptyReason> {
+    const orUndefined = (error: unknown) => {
+      if (signal.aborted || !(error instanceof ApiError)) throw error;
+      return undefined;
+    };
+    const { catalog } = this.#options.context;
+    const [explanation, existing] = await Promise.all([
+      explainQuery(endpoint, this.#parameters, { signal }).catch(orUndefined),
+      source && findExistingRecords(catalog, source.project, signal).catch(orUndefined),
+    ]);
+    return { explanation, existing };
   }
 
   /** Whether a page follows is part of an explanation. An auto-refresh of the log search requests only the newest records. */
@@ -241,11 +315,11 @@ export class QueryPanel {
 
   #markInvalid(param: string | undefined, message = ''): void {
     this.#options.markInvalid(param, message);
-    this.#options.context.setProjectInvalid(param === 'project');
+    this.#options.context.markInvalid(param);
   }
 
   #showMessage(message: HTMLElement): void {
-    replaceChildren(this.#message, message);
+    if (this.#message.firstChild !== message) replaceChildren(this.#message, message); // keeps the focus
     this.#message.hidden = false;
     this.#options.content.hidden = true;
     this.#shown = undefined;
@@ -258,46 +332,10 @@ export class QueryPanel {
   #stop(): void {
     this.#request?.abort();
     this.#timer.schedule(undefined);
-    this.element.removeAttribute('aria-busy');
+    this.#showIdle();
   }
 }
 
 function isStale({ windowSeconds }: Query, result: QueryResult): boolean {
   return windowSeconds !== undefined && ageSeconds(result) > windowSeconds * MAX_AGE_RATIO;
-}
-
-/** A one-shot timer that does not fire while the tab is hidden. A timer that is overdue fires when the tab is shown. */
-class RefreshTimer {
-  readonly #run: () => void;
-  /** Unix milliseconds; undefined if no run is scheduled. */
-  #dueAt: number | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(run: () => void) {
-    this.#run = run;
-    document.addEventListener('visibilitychange', this.#update);
-  }
-
-  /** Replaces the scheduled run; undefined cancels it. */
-  schedule(seconds: number | undefined): void {
-    this.#dueAt = seconds === undefined ? undefined : Date.now() + seconds * 1000;
-    this.#update();
-  }
-
-  close(): void {
-    this.schedule(undefined);
-    document.removeEventListener('visibilitychange', this.#update);
-  }
-
-  readonly #update = (): void => {
-    clearTimeout(this.#timer);
-    if (this.#dueAt === undefined || document.hidden) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#dueAt = undefined;
-        this.#run();
-      },
-      Math.max(0, this.#dueAt - Date.now()),
-    );
-  };
 }

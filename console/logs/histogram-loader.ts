@@ -2,19 +2,23 @@
 // of the time range.
 import { ApiError, type QueryResult, runQuery } from '../api/client.ts';
 import type { TimeRange } from '../chart/chart-data.ts';
+import { microsToIso } from '../format.ts';
+import { ALL, toSpan } from '../time-range.ts';
 import type { UrlState } from '../url-state.ts';
 import { Histogram, sumCounts } from './histogram.ts';
+import { readMicros } from './record-fields.ts';
 import { toFilterKey, toFilters } from './search-state.ts';
-import { toBounds } from './time-range.ts';
 
 export interface HistogramLoaderOptions {
   /** Undefined if the token cannot call logs.histogram. */
   readonly endpoint: string | undefined;
-  /** The retention of the tier. */
-  toRetentionDays(settings: UrlState['settings']): number;
   onZoom(range: TimeRange): void;
+  /** The user clicked a bar. */
+  onOpenBucket(bucket: TimeRange, category: string | undefined): void;
   /** Reports the number of records; undefined if it is unknown. */
-  onTotal(total: number | undefined): void;
+  onTotal?(total: number | undefined): void;
+  /** The title of the chart, by default the number of records. */
+  title?(total: number): string;
 }
 
 const MAX_AGE_MS = 30_000;
@@ -30,15 +34,17 @@ export class HistogramLoader {
 
   constructor(options: HistogramLoaderOptions) {
     this.#options = options;
-    this.#histogram = new Histogram(options.onZoom);
+    this.#histogram = new Histogram(options);
     this.element = this.#histogram.element;
     this.hide();
   }
 
+  /** What it shows does not appear again. */
   hide(): void {
     this.#request?.abort();
     this.#filterKey = '';
     this.element.hidden = true;
+    this.element.classList.add('histogram-empty');
   }
 
   /** Loads the histogram if it belongs to another search, is older than 30 s, or the user asked for a refresh. */
@@ -50,21 +56,33 @@ export class HistogramLoader {
     this.#request?.abort();
     const request = new AbortController();
     this.#request = request;
-    if (filterKey !== this.#filterKey) onTotal(undefined);
+    if (filterKey !== this.#filterKey) {
+      onTotal?.(undefined);
+      this.element.setAttribute('aria-busy', 'true');
+    }
     this.#filterKey = filterKey;
     this.#requestedAt = Date.now();
     this.element.hidden = false;
     try {
-      const result = await runQuery(endpoint, toFilters(state), { forceRefresh, signal: request.signal });
-      this.#histogram.render(result, this.#toRange(state, result));
-      onTotal(sumCounts(result.rows));
+      const options = { forceRefresh, signal: request.signal };
+      let result = await runQuery(endpoint, toFilters(state), options);
+      const start = findShortStart(state, result);
+      if (start !== undefined)
+        result = await runQuery(endpoint, { ...toFilters(state), iso_timestamp_start: start }, options);
+      this.#histogram.render(result, toSpan(state.settings, result.ranAt));
+      onTotal?.(sumCounts(result.rows));
     } catch (error) {
       if (request.signal.aborted) return;
       if (!(error instanceof ApiError)) throw error;
-      onTotal(undefined);
+      onTotal?.(undefined);
       // The list reports an invalid parameter.
       if (error.param === undefined) this.#histogram.showError(error.message);
       else this.hide();
+    } finally {
+      if (!request.signal.aborted) {
+        this.element.classList.remove('histogram-empty');
+        this.element.removeAttribute('aria-busy');
+      }
     }
   }
 
@@ -72,16 +90,20 @@ export class HistogramLoader {
     this.#request?.abort();
     this.#histogram.close();
   }
+}
 
-  /** The range that the histogram covers, in Unix milliseconds. */
-  #toRange({ settings }: UrlState, { ranAt }: QueryResult): { start: number; end: number } {
-    const bounds = toBounds(settings);
-    const oldest = ranAt - this.#options.toRetentionDays(settings) * 86_400_000;
-    // A range chosen in a chart has bounds 1 µs before a bucket start, because the start is exclusive. `Date.parse` truncates them to
-    // the millisecond before it, so add 1 ms.
-    return {
-      start: Math.max(Date.parse(bounds.iso_timestamp_start) + 1 || oldest, oldest),
-      end: Math.min(Date.parse(bounds.iso_timestamp_end) + 1 || ranAt, ranAt),
-    };
-  }
+/** With fewer buckets than this, the bars say little about when something happened. */
+const MIN_BUCKETS = 24;
+
+/**
+ * The range of all records begins at the limit of the retention, and the size of its buckets fits that. If the records are all newer,
+ * a range that starts with them has shorter buckets. Undefined if the buckets are short enough.
+ */
+function findShortStart({ settings }: UrlState, { rows, ranAt }: QueryResult): string | undefined {
+  const [first] = rows;
+  if (settings['range'] !== ALL || first === undefined) return undefined;
+  const seconds = ranAt / 1000 - readMicros(first) / 1e6;
+  return seconds < MIN_BUCKETS * Number(first['bucket_seconds'])
+    ? microsToIso(readMicros(first) - 1)
+    : undefined;
 }

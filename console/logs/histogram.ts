@@ -1,13 +1,21 @@
-// The histogram above the list: the number of matching records over time, by status class or level. Dragging or clicking in it
-// narrows the time range.
+// The histogram above the list: the number of matching records over time, by status class, level or log kind. Dragging
+// narrows the time range, and a click on a bar shows its records.
 import type { QueryResult, Row } from '../api/client.ts';
-import type { ChartData, ChartSeries, TimeRange } from '../chart/chart-data.ts';
+import type { ChartData, ChartOptions, ChartSeries, TimeRange } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
 import { CollapsibleTable, createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
 import { h } from '../dom.ts';
 import { formatCompact, formatCount, formatRecordCount } from '../format.ts';
-import { findSeverity, type Severity } from './kinds.ts';
+import type { Span } from '../time-range.ts';
+import { ALL_KINDS, findKind, findSeverity, listFields, type Severity } from './kinds.ts';
 import { readMicros } from './record-fields.ts';
+import type { Term } from './search-expression.ts';
+
+export interface HistogramOptions {
+  onZoom(range: TimeRange): void;
+  readonly onOpenBucket: NonNullable<ChartOptions['onOpenBucket']>;
+  title?(total: number): string;
+}
 
 export class Histogram {
   readonly element: HTMLElement;
@@ -15,23 +23,27 @@ export class Histogram {
   readonly #table = new CollapsibleTable('Counts as a table');
   readonly #message = h('p', { class: 'muted histogram-message', role: 'status', hidden: true });
 
-  constructor(onSelectRange: (range: TimeRange) => void) {
+  readonly #toTitle: (total: number) => string;
+
+  constructor({ onZoom, onOpenBucket, title = formatRecordCount }: HistogramOptions) {
+    this.#toTitle = title;
     this.#chart = new TimeChart('', {
       label: 'Records over time, stacked bars',
       type: 'stacked-bars',
       formatValue: formatCount,
       formatTick: formatCompact,
-      onSelectRange,
-      onOpenBucket: onSelectRange,
+      onSelectRange: onZoom,
+      onOpenBucket,
     });
     this.element = h('div', { class: 'histogram' }, this.#chart.element, this.#message, this.#table.element);
   }
 
-  /** The range is in Unix milliseconds. */
-  render(result: QueryResult, range: { readonly start: number; readonly end: number }): void {
-    const data = toChartData(result, range);
-    this.#setMessage('');
-    this.#chart.setTitle(formatRecordCount(sumCounts(result.rows)));
+  render(result: QueryResult, span: Span): void {
+    // Without a row, the size of the buckets is unknown.
+    this.#setMessage(result.rows.length === 0 ? this.#toTitle(0) : '');
+    const data = toChartData(result, span);
+    this.#chart.setTitle(this.#toTitle(sumCounts(result.rows)));
+    const isCut = result.clipped.includes('row-limit');
     this.#chart.render(
       data,
       data.series.map(({ key, label, color, values }) => ({
@@ -41,6 +53,7 @@ export class Histogram {
         value: formatCount(values.reduce<number>((sum, value) => sum + (value ?? 0), 0)),
         description: '',
       })),
+      isCut ? `Only the first ${formatCount(result.rows.length)} counts are shown.` : '',
     );
     this.#table.render(() => createCountTable(result.rows));
   }
@@ -71,12 +84,9 @@ export function sumCounts(rows: readonly Row[]): number {
 /** A safety limit: the server chooses the size of the buckets so that there are at most 120. */
 const MAX_BUCKETS = 200;
 
-function toChartData(
-  { rows, ranAt }: QueryResult,
-  range: { readonly start: number; readonly end: number },
-): ChartData {
+function toChartData({ rows, ranAt }: QueryResult, span: Span): ChartData {
   const bucketSeconds = Number(rows[0]?.['bucket_seconds'] ?? 0);
-  const starts = listStarts(rows, bucketSeconds, range);
+  const starts = listStarts(rows, bucketSeconds, span);
   const first = starts[0] ?? 0;
   const categories = [...new Set(rows.map(row => String(row['category'])))].sort(compareCategories);
   const series = categories.map((category): ChartSeries => {
@@ -85,24 +95,24 @@ function toChartData(
       const index = Math.round((readMicros(row) / 1e6 - first) / bucketSeconds);
       if (row['category'] === category) values[index] = (values[index] ?? 0) + Number(row['count']);
     }
-    return { key: category, label: category, color: colorOf(category), values };
+    return { key: category, label: findKind(category).title, color: colorOf(category), values };
   });
-  return { starts, bucketSeconds, rangeStartMs: range.start, rangeEndMs: range.end, ranAtMs: ranAt, series };
+  const [rangeStartMs, rangeEndMs] = [span.startMs, Math.min(span.endMs, ranAt)];
+  return { starts, bucketSeconds, rangeStartMs, rangeEndMs, ranAtMs: ranAt, series };
 }
 
-/** The starts of all buckets of the range, in Unix seconds. The API returns only those that have records. */
-function listStarts(
-  rows: readonly Row[],
-  bucketSeconds: number,
-  range: { readonly start: number; readonly end: number },
-): number[] {
+/**
+ * The starts of all buckets of the range, in Unix seconds. The API returns only those that have records. A range without a start
+ * begins with the first of them.
+ */
+function listStarts(rows: readonly Row[], bucketSeconds: number, { startMs, endMs }: Span): number[] {
   const [firstRow, lastRow] = [rows[0], rows.at(-1)];
   if (firstRow === undefined || lastRow === undefined || bucketSeconds <= 0) return [];
   const anchor = readMicros(firstRow) / 1e6;
   const last = readMicros(lastRow) / 1e6;
-  const before = Math.max(0, Math.ceil((anchor - range.start / 1000) / bucketSeconds));
+  const before = startMs === 0 ? 0 : Math.max(0, Math.ceil((anchor - startMs / 1000) / bucketSeconds));
   // A bucket that starts at the end of the range is not part of it.
-  const after = Math.max(0, Math.ceil(((range.end - 1) / 1000 - last) / bucketSeconds) - 1);
+  const after = Math.max(0, Math.ceil(((endMs - 1) / 1000 - last) / bucketSeconds) - 1);
   const between = Math.round((last - anchor) / bucketSeconds);
   const count = Math.min(before + between + after + 1, MAX_BUCKETS);
   return Array.from({ length: count }, (_, i) => anchor + (i - before) * bucketSeconds);
@@ -126,7 +136,18 @@ const STATUS_COLORS: Readonly<Record<string, string>> = {
 };
 
 function colorOf(category: string): string {
+  const kind = findKind(category);
+  if (kind.columns.length > 0) return kind.color;
   return STATUS_COLORS[category] ?? SEVERITY_COLORS[findSeverity(category)];
+}
+
+/** The term of a search expression for a category. The category of a record without a status, or without a level, is `other`. */
+export function toCategoryTerm(kindName: string, category: string): Term {
+  const field =
+    kindName === ALL_KINDS ? 'kind' : listFields(findKind(kindName)).includes('status') ? 'status' : 'level';
+  return category === 'other'
+    ? { field: 'exists', value: field, isExcluded: true }
+    : { field, value: category, isExcluded: false };
 }
 
 const SEVERITY_ORDER: readonly Severity[] = ['error', 'warning', 'info', 'debug', 'other'];
@@ -146,7 +167,7 @@ function createCountTable(rows: readonly Row[]): HTMLElement {
     [{ heading: 'Bucket start' }, { heading: 'Category' }, { heading: 'Records', numeric: true }],
     rows.map(row => [
       createTimeCell(readMicros(row)),
-      String(row['category']),
+      findKind(String(row['category'])).title,
       createNumberCell(row['count']),
     ]),
   );

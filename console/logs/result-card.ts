@@ -1,7 +1,6 @@
 // The card with the records of a search: how many there are, the list, and the buttons for older and newer pages. New records wait
 // behind a button while the user reads: while a row is open or has the focus, or the list is scrolled.
 import type { QueryResult } from '../api/client.ts';
-import { RETENTION_NOTE } from '../components/messages.ts';
 import { h, replaceChildren } from '../dom.ts';
 import { formatCount, formatRecordCount } from '../format.ts';
 import { LogList, type LogListOptions } from '../views/log-list.ts';
@@ -14,6 +13,8 @@ export interface ResultCardOptions {
   onNewest(): void;
   /** Loads the newest page again, because there are more new records than one page. */
   onReload(): void;
+  /** Above the list, before the button that wraps messages. */
+  readonly columnChooser: HTMLElement;
   readonly copyButton: HTMLElement;
   readonly downloadButton: HTMLElement;
 }
@@ -24,9 +25,13 @@ export interface PagePlace {
   readonly offset: number;
   readonly isNewest: boolean;
   readonly canGoNewer: boolean;
-  /** The range starts before the retention of the tier. */
-  readonly isClipped: boolean;
+  /** The tier limits what the page shows. */
+  readonly retentionNote: HTMLElement | undefined;
 }
+
+/** Local storage key: whether long messages wrap. */
+const WRAP_KEY = 'dendro.wrap';
+const readWrap = (): boolean => localStorage.getItem(WRAP_KEY) === 'on';
 
 const EMPTY: Page = { rows: [], nextCursor: undefined };
 
@@ -43,7 +48,7 @@ export class ResultCard {
   readonly #footer: HTMLElement;
   readonly #downloadButton: HTMLElement;
   #page = EMPTY;
-  #place: PagePlace = { offset: 0, isNewest: true, canGoNewer: false, isClipped: false };
+  #place: PagePlace = { offset: 0, isNewest: true, canGoNewer: false, retentionNote: undefined };
   #total: number | undefined;
   /** The options of the list that is loading; undefined: the list on the page is the current one. */
   #nextOptions: LogListOptions | undefined;
@@ -54,7 +59,7 @@ export class ResultCard {
   #waiting: Page | 'reload' | undefined;
 
   constructor(options: ResultCardOptions) {
-    const { onOlder, onNewer, onNewest, copyButton, downloadButton } = options;
+    const { onOlder, onNewer, onNewest, copyButton, downloadButton, columnChooser } = options;
     this.#options = options;
     this.#newRecords = createButton('', 'button primary small new-records', event => {
       this.#showWaiting();
@@ -75,14 +80,39 @@ export class ResultCard {
         'div',
         { class: 'logs-header' },
         this.#count,
-        h('div', { class: 'logs-actions' }, copyButton, downloadButton),
+        h(
+          'div',
+          { class: 'logs-actions' },
+          columnChooser,
+          this.#createWrapButton(),
+          copyButton,
+          downloadButton,
+        ),
       ),
       this.#notes,
       h('div', { class: 'new-records-bar', 'aria-live': 'polite' }, this.#newRecords),
-      this.#list.element,
+      h('div', { id: 'records', tabindex: -1 }, this.#list.element),
       this.#footer,
     );
     this.#newRecords.hidden = true;
+  }
+
+  moveFocus(step: number): void {
+    this.#list.moveFocus(step);
+  }
+
+  #createWrapButton(): HTMLElement {
+    const button = createButton('Wrap', 'button small', () => {
+      if (readWrap()) localStorage.removeItem(WRAP_KEY);
+      else localStorage.setItem(WRAP_KEY, 'on');
+      update();
+    });
+    const update = () => {
+      button.setAttribute('aria-pressed', String(readWrap()));
+      this.#list.setWrapped(readWrap());
+    };
+    update();
+    return button;
   }
 
   /** Empty while another list is loading. */
@@ -198,13 +228,15 @@ function createButton(
   return h('button', { type: 'button', class: classes, on: { click: onClick } }, label);
 }
 
+const BYTE_LIMIT_NOTE =
+  'The records are too large for one page: the size of a response is limited. “Older” continues from there.';
 const TIME_LIMIT_NOTE =
   'The time limit ended the search before the page was full. “Older” continues from there.';
 
-function createNotes({ clipped }: QueryResult, { isClipped }: PagePlace): HTMLElement[] {
-  const notes = [
-    isClipped ? RETENTION_NOTE : undefined,
-    clipped.includes('time-limit') ? TIME_LIMIT_NOTE : undefined,
+function createNotes({ clipped }: QueryResult, { retentionNote }: PagePlace): (HTMLElement | undefined)[] {
+  const limits = [
+    ...(clipped.includes('time-limit') ? [TIME_LIMIT_NOTE] : []),
+    ...(clipped.includes('byte-limit') ? [BYTE_LIMIT_NOTE] : []),
   ];
-  return notes.filter(note => note !== undefined).map(note => h('p', { class: 'note' }, note));
+  return [retentionNote, ...limits.map(note => h('p', { class: 'note' }, note))];
 }

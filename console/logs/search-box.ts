@@ -1,6 +1,7 @@
 // The search box of the logs view: a text field with suggestions, and the error of the server with its position.
-import { createCombobox } from '../components/combobox.ts';
+import { createCombobox, type SuggestionGroup } from '../components/combobox.ts';
 import { createId, h, replaceChildren } from '../dom.ts';
+import { readRecentSearches, saveRecentSearch } from './saved-searches.ts';
 import { type SuggestionSource, suggest } from './suggestions.ts';
 
 export interface SearchBox {
@@ -12,18 +13,24 @@ export interface SearchBox {
   showError(message: string): void;
 }
 
-export function createSearchBox(onCommit: (expression: string) => void, onResubmit: () => void): SearchBox {
+/** `menu` is shown beside the box. */
+export function createSearchBox(
+  onCommit: (expression: string) => void,
+  onResubmit: () => void,
+  menu: HTMLElement,
+): SearchBox {
   const id = createId('search');
   const error = h('div', { id: `${id}-error`, class: 'search-error', role: 'alert', hidden: true });
-  let source: SuggestionSource = { fields: [], parameters: undefined };
+  let source: SuggestionSource = { fields: [], listPaths: () => [], parameters: undefined };
   let expression = '';
   const field = createCombobox({
     id,
-    placeholder: 'timeout "connection reset" -healthcheck status:5xx path:/rest*',
+    placeholder: 'timeout (pool OR client) -healthcheck status:>=500 path:/rest*',
     suggest: (_text, signal, { value, selectionStart }) =>
-      suggest(value, selectionStart ?? value.length, source, signal),
+      suggestWithRecent(value, selectionStart ?? value.length, source, signal),
     onCommit(committed) {
       expression = committed;
+      saveRecentSearch(committed);
       onCommit(committed);
     },
     onResubmit,
@@ -38,7 +45,8 @@ export function createSearchBox(onCommit: (expression: string) => void, onResubm
     const hasClosedSuggestions = event.defaultPrevented; // the combobox prevents the default of such an Escape
     if (event.key === 'Escape' && !hasClosedSuggestions && field.input.value === '') field.input.blur();
   });
-  field.input.setAttribute('aria-describedby', `${id}-error ${id}-hint`);
+  field.input.setAttribute('aria-describedby', `${id}-error`);
+  field.input.title = 'Finds all the words, in message or metadata. Press ? outside the box for examples.';
   const button = h('button', {
     type: 'button',
     class: 'button primary',
@@ -52,15 +60,9 @@ export function createSearchBox(onCommit: (expression: string) => void, onResubm
     element: h(
       'div',
       { class: 'search-box' },
-      h('label', { class: 'field-label', for: id }, 'Search'),
-      h('div', { class: 'search-row' }, field.element, button),
+      h('label', { class: 'visually-hidden', for: id }, 'Search'),
+      h('div', { class: 'search-row' }, field.element, button, menu),
       error,
-      h(
-        'p',
-        { class: 'field-hint', id: `${id}-hint` },
-        'Finds records with all the words, in the message or the metadata. ',
-        ...createExamples(),
-      ),
     ),
     focus: () => field.input.focus(),
     setValue(value) {
@@ -78,15 +80,13 @@ export function createSearchBox(onCommit: (expression: string) => void, onResubm
   };
 }
 
-function createExamples(): HTMLElement[] {
-  const examples = [
-    ['"two words"', 'a phrase'],
-    ['-word', 'without a word'],
-    ['path:/rest*', 'the value of a field, * is any text'],
-  ];
-  return examples.map(([code, meaning]) =>
-    h('span', { class: 'search-example' }, h('code', {}, code), ` ${meaning}`),
-  );
+/** An empty box also suggests the expressions that were used last. */
+async function suggestWithRecent(
+  ...[expression, caret, source, signal]: Parameters<typeof suggest>
+): Promise<SuggestionGroup[]> {
+  const groups = await suggest(expression, caret, source, signal);
+  const recent = expression === '' ? readRecentSearches().map(value => ({ value })) : [];
+  return [...groups, { heading: 'Recent searches', suggestions: recent }];
 }
 
 /** Repeats the expression and marks the character that the message names. */

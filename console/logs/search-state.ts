@@ -1,11 +1,10 @@
-// The settings of the logs view in the URL: the filters of a search, the page, the zoom, and the record that a link leads to.
+// The settings of the logs view in the URL: the filters of a search, the page, and the record that a link leads to.
 import type { Row } from '../api/client.ts';
-import type { TimeRange } from '../chart/chart-data.ts';
 import { microsToIso } from '../format.ts';
+import { type Bounds, CUSTOM, toBounds } from '../time-range.ts';
 import type { UrlState } from '../url-state.ts';
 import type { Page } from './live-tail.ts';
 import { readMicros } from './record-fields.ts';
-import { ALL, type Bounds, CUSTOM, toBounds } from './time-range.ts';
 
 export type Settings = UrlState['settings'];
 
@@ -21,6 +20,12 @@ export function toFilters({ project, settings }: UrlState): Record<string, strin
   return { project, kind, query, project_tier: tier, ...toBounds(settings) };
 }
 
+/** What a saved search keeps: not the time range, the page or the tier. */
+export function toSavedSettings(settings: Settings): Settings {
+  const { kind = '', query = '', columns = '', facets = '', tab = '' } = settings;
+  return { kind, query, columns, facets, tab };
+}
+
 /** States with the same key have the same histogram. */
 export function toFilterKey({ project, settings }: UrlState): string {
   const { kind, query, range, start, end, tier } = settings;
@@ -29,8 +34,8 @@ export function toFilterKey({ project, settings }: UrlState): string {
 
 /** States with the same key show the same list, which then keeps its open rows. */
 export function toListKey(state: UrlState): string {
-  const { cursor, until, record } = state.settings;
-  return JSON.stringify([toFilterKey(state), cursor, until, record]);
+  const { cursor, until, record, columns } = state.settings;
+  return JSON.stringify([toFilterKey(state), cursor, until, record, columns]);
 }
 
 /**
@@ -77,35 +82,11 @@ export function toRecordSettings(record: Row): Settings {
   return { ...FIRST_PAGE, record: String(record['id']), at: String(record['timestamp']) };
 }
 
-/** Narrows the range. `zoomed_from` keeps the range before the first zoom. */
-export function zoomIn(settings: Settings, { startMicros, endMicros }: TimeRange): Settings {
-  const { range = ALL, start = '', end = '', zoomed_from: previous = '' } = settings;
-  const current = range === CUSTOM ? `${start}/${end}` : range;
-  return {
-    range: CUSTOM,
-    // A TimeRange includes its start and excludes its end. The settings do the opposite, so each bound is 1 µs earlier.
-    start: microsToIso(startMicros - 1),
-    end: microsToIso(endMicros - 1),
-    zoomed_from: previous === '' ? current : previous,
-  };
-}
+const AROUND_MICROS = 3_600_000_000;
 
-export function zoomOut({ zoomed_from: previous = ALL }: Settings): Settings {
-  const [start = '', end] = previous.split('/');
-  if (end === undefined) return { zoomed_from: '', range: previous, start: '', end: '' };
-  return { zoomed_from: '', range: CUSTOM, start, end };
-}
-
-/** Undefined if the range is not the result of a zoom. */
-export function readZoom({
-  zoomed_from: previous = '',
-  range,
-  start = '',
-  end = '',
-}: Settings): TimeRange | undefined {
-  // `zoomIn` made each bound 1 µs earlier. Date.parse truncates it to the millisecond before the bound, so add 1 ms.
-  const [startMicros = 0, endMicros = 0] = [start, end].map(text => Date.parse(text) * 1000 + 1000);
-  return previous !== '' && range === CUSTOM && startMicros < endMicros
-    ? { startMicros, endMicros }
-    : undefined;
+/** The hour before a record and the hour after it. */
+export function toRangeAround(record: Row): Settings {
+  const at = readMicros(record);
+  const [start, end] = [at - AROUND_MICROS, at + AROUND_MICROS].map(microsToIso);
+  return { range: CUSTOM, start: start ?? '', end: end ?? '' };
 }

@@ -1,23 +1,26 @@
-// Suggestions for the search box: the fields of the log kind, and the most frequent values of a field.
+// Suggestions for the search box: the fields of the log kind, the paths in the metadata of the loaded records, and the most frequent
+// values of a field.
 import { ApiError, runQuery } from '../api/client.ts';
 import type { SuggestionGroup } from '../components/combobox.ts';
 import { formatRecordCount } from '../format.ts';
-import type { FieldName } from './record-fields.ts';
 import { findTermAt, formatTerm, type PlacedTerm, removeTerm } from './search-expression.ts';
 
 export interface SuggestionSource {
-  readonly fields: readonly FieldName[];
+  readonly fields: readonly string[];
+  /** Other fields: the paths in the metadata of the loaded records. */
+  listPaths(): readonly string[];
   /** The filters of the page, as parameters of logs.fields; undefined if there is no project, or the token cannot call it. */
   readonly parameters: Readonly<Record<string, string>> | undefined;
 }
 
-const DESCRIPTIONS: Record<FieldName, string> = {
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
   status: 'status code, such as 500 or 5xx',
   method: 'request method',
   path: 'request path; * matches any text',
   host: 'host of the request',
   function: 'function id',
   level: 'level, such as error',
+  kind: 'log kind',
 };
 
 const MAX_SUGGESTIONS = 12;
@@ -33,9 +36,11 @@ export async function suggest(
   const { start, end } = term ?? { start: caret, end: caret };
   const before = expression.slice(0, start);
   const after = expression.slice(end);
-  const field = source.fields.find(name => name === term?.field);
+  if (term === undefined && /[^\s(-]$/.test(before)) return []; // directly after OR or a parenthesis
+  const field = term?.field;
   if (term !== undefined && field !== undefined) {
-    const values = await suggestValues(expression, { ...term, field }, source, signal);
+    const isKnown = source.fields.includes(field) || field.includes('.') || field === 'trace_id';
+    const values = isKnown ? await suggestValues(expression, { ...term, field }, source, signal) : [];
     const suggestions = values.map(({ text, detail }) => ({
       value: `${before}${text}${after}`,
       label: text,
@@ -43,13 +48,21 @@ export async function suggest(
     }));
     return [{ heading: `Values of ${field}`, suggestions }];
   }
-  const suggestions = suggestFields(source.fields, term).map(({ text, detail }) => ({
-    value: `${before}${text}${after}`,
-    label: text,
-    detail,
-    caret: start + text.length,
-  }));
-  return [{ heading: 'Fields', suggestions }];
+  const typed = term?.value.toLowerCase() ?? '';
+  const toSuggestions = (names: readonly string[]) =>
+    names.map(name => {
+      const text = `${term?.isExcluded === true ? '-' : ''}${name}:`;
+      const detail = DESCRIPTIONS[name] ?? '';
+      return { value: `${before}${text}${after}`, label: text, detail, caret: start + text.length };
+    });
+  const paths = typed === '' ? [] : source.listPaths().filter(name => name.toLowerCase().includes(typed));
+  return [
+    { heading: 'Fields', suggestions: toSuggestions(source.fields.filter(name => name.startsWith(typed))) },
+    {
+      heading: 'Metadata of the loaded records',
+      suggestions: toSuggestions(paths.slice(0, MAX_SUGGESTIONS)),
+    },
+  ];
 }
 
 interface TermSuggestion {
@@ -57,18 +70,9 @@ interface TermSuggestion {
   readonly detail: string;
 }
 
-function suggestFields(fields: readonly FieldName[], term: PlacedTerm | undefined): TermSuggestion[] {
-  if (term?.field !== undefined) return [];
-  const typed = term?.value.toLowerCase() ?? '';
-  const sign = term?.isExcluded === true ? '-' : '';
-  return fields
-    .filter(name => name.startsWith(typed))
-    .map(name => ({ text: `${sign}${name}:`, detail: DESCRIPTIONS[name] }));
-}
-
 async function suggestValues(
   expression: string,
-  term: PlacedTerm & { field: FieldName },
+  term: PlacedTerm & { field: string },
   { parameters }: SuggestionSource,
   signal: AbortSignal,
 ): Promise<TermSuggestion[]> {

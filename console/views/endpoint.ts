@@ -4,14 +4,23 @@ import type { Endpoint, Parameter } from '../api/catalog.ts';
 import type { QueryResult } from '../api/client.ts';
 import type { TimeRange } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
-import { createZoomBar, formatZoom, parseZoom } from '../chart/zoom.ts';
-import { createSelect, createTextField, type Field } from '../components/controls.ts';
+import {
+  createCopyButton,
+  createSelect,
+  createTextField,
+  type Field,
+  type FieldOptions,
+} from '../components/controls.ts';
+import type { TableSort } from '../components/data-table.ts';
 import { createActionButton, createInvalidPageMessage } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
 import { formatCompact, formatCount, formatDecimal } from '../format.ts';
+import { downloadText } from '../logs/csv.ts';
+import { toCurl } from '../logs/curl.ts';
+import { CUSTOM, fromLocalInput, type Span, toLocalInput, toSpan, zoomTo } from '../time-range.ts';
 import type { UrlState } from '../url-state.ts';
-import { type ChartContent, createChartContents, createRowTable } from './endpoint-rows.ts';
+import { type ChartContent, createChartContents, createRowTable, toRowCsv } from './endpoint-rows.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
 const REFRESH_SECONDS = 60;
@@ -29,11 +38,19 @@ export function defineEndpointView(endpoint: Endpoint): ViewDefinition {
 
 function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
   const form = createForm(endpoint, context.updateSettings);
-  const zoomBar = createZoomBar(() => context.updateSettings({ zoom: '' }));
-  let zoom: TimeRange | undefined;
-  const charts = new ChartGroup(endpoint.name, range => context.updateSettings({ zoom: formatZoom(range) }));
+  let span: Span | undefined;
+  const charts = new ChartGroup(endpoint.name, range => context.updateSettings(zoomTo(range)));
   const tableHost = h('div', {});
   const rowCount = h('p', { class: 'muted', role: 'status' });
+  const sort: TableSort = {};
+  let shownRows: QueryResult['rows'] = [];
+  let parameters: Readonly<Record<string, string>> = {};
+  const csv = createActionButton({
+    label: 'Download CSV',
+    run: () => downloadText(`${endpoint.name}.csv`, 'text/csv;charset=utf-8', toRowCsv(endpoint, shownRows)),
+  });
+  csv.classList.add('small');
+  const curl = createCopyButton('Copy as curl', () => toCurl(endpoint.name, parameters));
   const firstPage = toFirstPage(endpoint);
   const pageButtons = new PageButtons(firstPage, context.updateSettings);
   const emptyPageButtons = new PageButtons(firstPage, context.updateSettings);
@@ -46,14 +63,21 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
       h(
         'div',
         { class: 'card' },
-        h('div', { class: 'card-header' }, h('h2', {}, 'Rows'), rowCount),
+        h(
+          'div',
+          { class: 'card-header' },
+          h('h2', {}, 'Rows'),
+          rowCount,
+          h('div', { class: 'logs-actions' }, curl, csv),
+        ),
         tableHost,
         pageButtons.element,
       ),
     ),
     render(result) {
-      charts.render(createChartContents(endpoint, result, zoom));
-      tableHost.replaceChildren(createRowTable(endpoint, result.rows));
+      shownRows = result.rows;
+      charts.render(createChartContents(endpoint, result, span));
+      tableHost.replaceChildren(createRowTable(endpoint, result.rows, sort));
       rowCount.textContent = describeRowCount(result);
       pageButtons.show(isFirstPage, result);
     },
@@ -68,31 +92,33 @@ function openEndpoint(endpoint: Endpoint, context: ViewContext): View {
     context,
   });
   return {
-    shortcuts: [...panel.shortcuts, zoomBar.shortcut],
+    shortcuts: panel.shortcuts,
     element: h(
       'div',
       { class: 'view' },
       h('p', { class: 'view-description' }, endpoint.description),
       h('div', { class: 'controls' }, ...form.elements),
-      zoomBar.element,
       panel.element,
     ),
     show(state) {
       isFirstPage = Object.keys(firstPage).every(setting => (state.settings[setting] ?? '') === '');
       form.setValues(state.settings);
-      zoom = parseZoom(state.settings['zoom']);
-      zoomBar.show(zoom);
+      // Only a range that the user chose in a chart or entered: the rows of this endpoint can be from any time.
+      span = state.settings['range'] === CUSTOM ? toSpan(state.settings) : undefined;
       const needsProject = endpoint.parameters.some(({ name, required }) => name === 'project' && required);
       if (needsProject && state.project === '') panel.promptForProject();
-      else
+      else {
+        const query = createQuery(endpoint, state, context.updateSettings);
+        parameters = query.parameters({ isAutoRefresh: false, isManualRefresh: false });
         panel.run({
-          ...createQuery(endpoint, state, context.updateSettings),
+          ...query,
           describeEmpty: async result => {
             if (isFirstPage && result.nextCursor === undefined) return undefined;
             emptyPageButtons.show(isFirstPage, result);
             return createEmptyPageMessage(result, emptyPageButtons.element);
           },
         });
+      }
     },
     close() {
       panel.close();
@@ -162,8 +188,8 @@ function createForm(endpoint: Endpoint, updateSettings: ViewContext['updateSetti
   return {
     elements: [...fields.values()].map(({ element }) => element),
     setValues(settings) {
-      for (const { name, fallback } of parameters)
-        fields.get(name)?.setValue(settings[toSetting(name)] ?? fallback ?? '');
+      for (const { name, fallback, default: absent } of parameters)
+        fields.get(name)?.setValue(settings[toSetting(name)] ?? fallback ?? String(absent ?? ''));
     },
     markInvalid(param) {
       for (const [name, field] of fields) field.setInvalid(name === param);
@@ -188,12 +214,22 @@ function createField(parameter: Parameter, onCommit: (value: string) => void): F
       return createSelect(name, all, options, onCommit);
     }
     case 'timestamp':
-      return createTextField(name, { ...options, placeholder: '2026-11-14T09:30:00Z' }, onCommit);
+      return createTimeField(name, options, onCommit);
     default: {
       const placeholder = type === 'pattern' ? 'regular expression' : '';
       return createTextField(name, { ...options, placeholder }, onCommit);
     }
   }
+}
+
+/** A date picker in the user's time zone. The setting is in UTC. */
+function createTimeField(name: string, options: FieldOptions, onCommit: (value: string) => void): Field {
+  const field = createTextField(name, { ...options, type: 'datetime-local' }, value =>
+    onCommit(fromLocalInput(value)),
+  );
+  // Without an offset, a time is in UTC, as in the API.
+  const withOffset = (value: string) => (/T[^Z+-]*$/i.test(value) ? `${value}Z` : value);
+  return { ...field, setValue: value => field.setValue(toLocalInput(withOffset(value))) };
 }
 
 /** The settings of the first page; empty if the endpoint has no parameter of type `cursor`. */
@@ -255,7 +291,7 @@ class ChartGroup {
       const content = contents[i];
       chart.element.hidden = content === undefined;
       if (content === undefined) continue;
-      chart.setTitle(content.data.series.map(({ label }) => label).join(', '));
+      chart.setTitle(content.title);
       chart.render(content.data, content.entries);
     }
   }
@@ -285,5 +321,6 @@ function describeRowCount({ rows, clipped }: QueryResult): string {
   const timeLimit = clipped.includes('time-limit')
     ? ', ended by the time limit before the page was full'
     : '';
-  return `${formatCount(rows.length)} ${unit}${rowLimit}${byteLimit}${timeLimit}`;
+  const retention = clipped.includes('retention') ? ', only those within the retention' : '';
+  return `${formatCount(rows.length)} ${unit}${rowLimit}${byteLimit}${timeLimit}${retention}`;
 }

@@ -1,9 +1,8 @@
 // The charts of the functions view: invocations, error rate and execution times. They share a cursor and a zoom.
 import type { QueryResult, Row } from '../api/client.ts';
-import { type ChartOptions, listBucketStarts, type TimeRange } from '../chart/chart-data.ts';
+import type { ChartOptions } from '../chart/chart-data.ts';
 import type { LegendEntry } from '../chart/legend.ts';
 import { TimeChart } from '../chart/time-chart.ts';
-import { keepZoomed } from '../chart/zoom.ts';
 import { createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
 import { h } from '../dom.ts';
 import {
@@ -27,7 +26,7 @@ import {
   sum,
   weightedMean,
 } from './function-stats.ts';
-import type { Interval } from './interval.ts';
+import { type Interval, listStarts } from './interval.ts';
 
 const COUNT_SERIES = [
   { key: 'error_count', label: 'Errors', color: 'chart-red' },
@@ -98,8 +97,8 @@ export class FunctionCharts {
     );
   }
 
-  render(result: QueryResult, interval: Interval, zoom: TimeRange | undefined): void {
-    const buckets = findBuckets(result, interval, zoom);
+  render(result: QueryResult, interval: Interval): void {
+    const buckets = findBuckets(result, interval);
     const { rows, starts, bucketSeconds, rangeStartMs, isMerged } = buckets;
     const rowsByStart = new Map(rows.map(row => [readStart(row), row]));
     const bucketRows = starts.map(start => rowsByStart.get(start));
@@ -146,15 +145,12 @@ export function createFunctionTable(rows: readonly Row[]): HTMLElement {
   );
 }
 
-function findBuckets({ rows, ranAt }: QueryResult, interval: Interval, zoom: TimeRange | undefined): Buckets {
-  const allStarts = listBucketStarts(interval, ranAt, rows.map(readStart));
-  const starts = keepZoomed(allStarts, zoom);
-  const shown = new Set(starts);
-  const shownRows = rows.filter(row => shown.has(readStart(row)));
+function findBuckets({ rows, ranAt }: QueryResult, interval: Interval): Buckets {
+  const starts = listStarts(interval, ranAt, rows.map(readStart));
   const bucketSeconds = chooseMergedSeconds(interval.bucketSeconds, starts.length);
   const isMerged = bucketSeconds !== interval.bucketSeconds;
   return {
-    rows: (isMerged ? mergeRows(shownRows, bucketSeconds) : shownRows).map(addSuccessCount),
+    rows: (isMerged ? mergeRows(rows, bucketSeconds) : rows).map(addSuccessCount),
     starts: isMerged ? [...new Set(starts.map(start => floorTo(start, bucketSeconds)))] : starts,
     bucketSeconds,
     isMerged,

@@ -75,10 +75,27 @@ export class LogList {
 
   /** Opens the row of a record and marks it as the one that the page is about. */
   highlight(record: Row): void {
+    this.mark(record)?.toggle(true);
+  }
+
+  mark(record: Row): LogRow | undefined {
     const row = this.#rows.get(toRowKey(record));
-    if (row === undefined) return;
-    setAttribute(row.summary, 'aria-current', 'true');
-    row.toggle(true);
+    if (row !== undefined) setAttribute(row.summary, 'aria-current', 'true');
+    return row;
+  }
+
+  /** Moves the focus to the next row (1) or the previous one (-1); to the first row if no row has it. */
+  moveFocus(step: number): void {
+    const visible = [...this.#rows.values()].filter(({ summary }) => !summary.hidden);
+    const current = visible.findIndex(({ summary, details }) =>
+      [summary, details].some(element => element.contains(document.activeElement)),
+    );
+    visible[Math.min(Math.max(current + step, 0), visible.length - 1)]?.button.focus();
+  }
+
+  /** Long messages wrap, or end with an ellipsis. */
+  setWrapped(isWrapped: boolean): void {
+    this.element.classList.toggle('wrapped', isWrapped);
   }
 
   focusFirst(): void {
@@ -107,7 +124,11 @@ export class LogList {
       this.#headings,
       h('th', { scope: 'col', class: 'column-time' }, 'Time ', h('small', {}, timeZone)),
       ...this.#options.columns.map(({ heading, name, numeric }) =>
-        h('th', { scope: 'col', class: `column-${name}${numeric === true ? ' number' : ''}` }, heading),
+        h(
+          'th',
+          { scope: 'col', class: `column-${toClass(name)}${numeric === true ? ' number' : ''}` },
+          heading,
+        ),
       ),
       h('th', { scope: 'col' }, 'Message'),
     );
@@ -130,6 +151,9 @@ export class LogList {
     visible[target]?.button.focus();
   }
 }
+
+/** A path in the metadata has no width of its own. */
+const toClass = (name: string): string => (/^[a-z_]+$/.test(name) ? name : 'other');
 
 interface LogRow {
   readonly record: Row;

@@ -1,35 +1,43 @@
 // The logs view of a server with the explore pack: search in all log kinds, with a histogram, pages, a live tail, and links to
 // single records.
-import { type Choices, type Endpoint, findEndpoint, readChoices } from '../api/catalog.ts';
-import type { QueryResult, Row } from '../api/client.ts';
-import { createZoomBar } from '../chart/zoom.ts';
+import { type Choices, type Endpoint, findEndpoint, findLongestTier, readChoices } from '../api/catalog.ts';
+import { type QueryResult, type Row, runQuery } from '../api/client.ts';
+import type { TimeRange } from '../chart/chart-data.ts';
 import { createCopyButton, createSelect } from '../components/controls.ts';
-import { createInvalidPageMessage } from '../components/messages.ts';
+import { createInvalidPageMessage, createRetentionNote } from '../components/messages.ts';
 import { type Query, QueryPanel, type QueryRequest } from '../components/query-panel.ts';
-import { h } from '../dom.ts';
+import { h, setAttribute } from '../dom.ts';
 import { microsToIso } from '../format.ts';
+import { createColumnChooser } from '../logs/column-chooser.ts';
+import { createCompareTab } from '../logs/compare.ts';
 import { toCurl } from '../logs/curl.ts';
 import { createDownloadButton } from '../logs/download.ts';
 import { describeEmptySearch } from '../logs/empty-search.ts';
+import { Facets } from '../logs/facets.ts';
+import { toCategoryTerm } from '../logs/histogram.ts';
 import { HistogramLoader } from '../logs/histogram-loader.ts';
-import { findKind, listFields } from '../logs/kinds.ts';
+import { ALL_KINDS, chooseColumns, findKind, type LogColumn, listFields, readKind } from '../logs/kinds.ts';
 import { findTailStart, type Page } from '../logs/live-tail.ts';
-import { createRangeControls } from '../logs/range-controls.ts';
+import { createPatternsTab, type SearchTab, type TabOptions } from '../logs/patterns.ts';
+import type { RecordPage } from '../logs/record-details.ts';
+import { listPaths } from '../logs/record-fields.ts';
 import { ResultCard } from '../logs/result-card.ts';
+import { createSavedSearches } from '../logs/saved-searches.ts';
 import { createSearchBox } from '../logs/search-box.ts';
-import { addTerm } from '../logs/search-expression.ts';
+import { addTerm, formatTerm, toggleTerm, toPhrase } from '../logs/search-expression.ts';
 import * as search from '../logs/search-state.ts';
-import {
-  ALL,
-  type Bounds,
-  describeRange,
-  findRetentionDays,
-  isClippedByRetention,
-  isOpenEnded,
-} from '../logs/time-range.ts';
 import type { Shortcut } from '../shortcuts.ts';
-import { toSearch, type UrlState } from '../url-state.ts';
+import { type Bounds, describeRange, isOpenEnded, zoomTo } from '../time-range.ts';
+import type { UrlState } from '../url-state.ts';
+import { LogList } from './log-list.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
+
+/** The tabs beside the records, by the setting `tab`, with the endpoints that they need. */
+const TABS = [
+  { name: '', title: 'Records', endpoint: 'logs.search' },
+  { name: 'patterns', title: 'Patterns', endpoint: 'logs.patterns' },
+  { name: 'compare', title: 'What is different?', endpoint: 'logs.compare' },
+] as const;
 
 /** The live tail requests new records this often. */
 const TAIL_SECONDS = 3;
@@ -37,19 +45,19 @@ const TAIL_SECONDS = 3;
 const PAGE_SECONDS = 30;
 
 export function defineLogSearchView(endpoint: Endpoint, catalog: readonly Endpoint[]): ViewDefinition {
-  const tiers = readChoices(endpoint, 'project_tier');
   const kinds = readChoices(endpoint, 'kind');
   return {
     name: 'logs',
     title: 'Logs',
-    defaults: { kind: kinds.default.name, range: ALL, tier: tiers.default.name },
+    defaults: { kind: ALL_KINDS },
+    implied: { tier: findLongestTier(endpoint).name },
     firstPage: search.FIRST_PAGE,
-    open: context => new LogSearchView({ tiers, kinds, catalog }, context),
+    open: context => new LogSearchView({ endpoint, kinds, catalog }, context),
   };
 }
 
 interface LogSearchOptions {
-  readonly tiers: Choices;
+  readonly endpoint: Endpoint;
   readonly kinds: Choices;
   readonly catalog: readonly Endpoint[];
 }
@@ -58,18 +66,30 @@ class LogSearchView implements View {
   readonly element: HTMLElement;
   readonly shortcuts: readonly Shortcut[];
   readonly #catalog: readonly Endpoint[];
-  readonly #tiers: Choices;
+  readonly #endpoint: Endpoint;
   readonly #context: ViewContext;
   readonly #searchBox = createSearchBox(
     query => this.#updateFilters({ query }),
     () => this.show(this.#state),
+    createSavedSearches({
+      getSettings: () => search.toSavedSettings(this.#settings),
+      toLink: settings => this.#context.toLink({ ...search.FIRST_PAGE, ...settings }),
+      open: settings => this.#updateFilters(settings),
+    }),
   );
   readonly #kind: ReturnType<typeof createSelect>;
-  readonly #range: ReturnType<typeof createRangeControls>;
-  readonly #zoomBar = createZoomBar(() => this.#updateFilters(search.zoomOut(this.#settings)));
   readonly #histogram: HistogramLoader;
+  readonly #columnChooser = createColumnChooser(
+    () => this.#listPaths(),
+    columns => this.#context.updateSettings({ columns }),
+  );
   readonly #card: ResultCard;
+  /** Undefined if the token cannot call logs.top. */
+  readonly #facets: Facets | undefined;
   readonly #panel: QueryPanel;
+  readonly #tabs: Readonly<Record<string, SearchTab>>;
+  readonly #tabButtons: ReadonlyMap<string, HTMLElement>;
+  readonly #tabRow = h('div', { class: 'search-tabs', role: 'group', 'aria-label': 'Tabs' });
   #state: UrlState = { view: '', project: '', settings: {} };
   /** The running request asks for new records only. */
   #isTailRequest = false;
@@ -85,9 +105,9 @@ class LogSearchView implements View {
   /** By cursor: the settings of the page from which the user came to the page with this cursor. */
   readonly #returnPages = new Map<string, search.Settings>();
 
-  constructor({ kinds, tiers, catalog }: LogSearchOptions, context: ViewContext) {
+  constructor({ kinds, endpoint, catalog }: LogSearchOptions, context: ViewContext) {
     this.#catalog = catalog;
-    this.#tiers = tiers;
+    this.#endpoint = endpoint;
     this.#context = context;
     this.#kind = createSelect(
       'Log',
@@ -95,13 +115,10 @@ class LogSearchView implements View {
       {},
       kind => this.#updateFilters({ kind }),
     );
-    this.#range = createRangeControls(tiers, settings =>
-      this.#updateFilters({ zoomed_from: '', ...settings }),
-    );
     this.#histogram = new HistogramLoader({
       endpoint: this.#canCall('logs.histogram') ? 'logs.histogram' : undefined,
-      toRetentionDays: settings => findRetentionDays(tiers, settings),
-      onZoom: range => this.#updateFilters(search.zoomIn(this.#settings, range)),
+      onZoom: range => this.#updateFilters(zoomTo(range)),
+      onOpenBucket: (bucket, category) => this.#openBar(bucket, category),
       onTotal: total => this.#card.setTotal(total),
     });
     this.#card = new ResultCard({
@@ -109,23 +126,55 @@ class LogSearchView implements View {
       onNewer: () => context.updateSettings(this.#returnPages.get(this.#settings['cursor'] ?? '') ?? {}),
       onNewest: () => context.updateSettings(search.FIRST_PAGE),
       onReload: () => this.#panel.run(this.#createSearchQuery()),
+      columnChooser: this.#columnChooser.element,
       copyButton: this.#createCopyButton(),
       downloadButton: this.#createDownloadButton(),
     });
     this.#panel = this.#createPanel();
+    this.#facets = this.#canCall('logs.top')
+      ? new Facets({
+          onToggle: term => this.#updateFilters({ query: toggleTerm(this.#settings['query'] ?? '', term) }),
+          onKind: kind => this.#updateFilters({ kind }),
+          onFields: fields => this.#context.updateSettings({ facets: fields.join() }),
+          listPaths: () => this.#listPaths(),
+        })
+      : undefined;
+    this.#facets?.hide();
+    this.#tabs = this.#createTabs();
+    this.#tabButtons = new Map(
+      TABS.filter(({ endpoint }) => this.#canCall(endpoint)).map(({ name, title }) => [
+        name,
+        h(
+          'button',
+          { type: 'button', class: 'nav-link', on: { click: () => context.updateSettings({ tab: name }) } },
+          title,
+        ),
+      ]),
+    );
+    this.#tabRow.append(...this.#tabButtons.values());
     this.shortcuts = [
       { key: '/', description: 'Go to the search box', run: () => this.#searchBox.focus() },
+      { key: 'j', description: 'Go to the next record', run: () => this.#card.moveFocus(1) },
+      { key: 'k', description: 'Go to the previous record', run: () => this.#card.moveFocus(-1) },
+      ...(this.#facets === undefined
+        ? []
+        : [{ key: 'f', description: 'Go to the facets', run: () => this.#facets?.focus() }]),
       ...this.#panel.shortcuts,
-      this.#zoomBar.shortcut,
     ];
     this.element = h(
       'div',
-      { class: 'view' },
-      h('div', { class: 'controls' }, this.#kind.element, ...this.#range.elements),
-      this.#searchBox.element,
-      this.#zoomBar.element,
+      { class: 'view log-search' },
+      h('a', { class: 'skip-link', href: '#records' }, 'Skip to the records'),
+      h('div', { class: 'search-controls' }, this.#kind.element, this.#searchBox.element),
       this.#histogram.element,
-      this.#panel.element,
+      this.#tabRow,
+      h(
+        'div',
+        { class: 'logs-layout' },
+        this.#facets?.element,
+        this.#panel.element,
+        ...Object.values(this.#tabs).map(({ element }) => element),
+      ),
     );
   }
 
@@ -134,14 +183,19 @@ class LogSearchView implements View {
     const isOtherList = search.toListKey(state) !== search.toListKey(this.#state);
     this.#state = state;
     this.#kind.setValue(settings['kind'] ?? '');
-    this.#range.setValues(settings);
-    this.#zoomBar.show(search.readZoom(settings));
     this.#searchBox.setValue(settings['query'] ?? '');
     this.#searchBox.setSource({
-      fields: listFields(findKind(this.#kindName)),
+      fields: [...this.#fields, ...(this.#kindName === ALL_KINDS ? ['kind'] : [])],
+      listPaths: () => this.#listPaths(),
       parameters: project !== '' && this.#canCall('logs.fields') ? search.toFilters(state) : undefined,
     });
+    this.#columnChooser.show(this.#kindName, settings['columns'] ?? '');
     if (isOtherList) this.#startList();
+    const tab = project === '' || this.#isRecordPage ? undefined : this.#tabs[settings['tab'] ?? ''];
+    this.#showTab(tab);
+    if (project === '' || this.#isRecordPage || tab === this.#tabs['compare']) this.#facets?.hide();
+    else if (tab !== undefined) this.#facets?.show(state, this.#fields, false);
+    this.#tabRow.hidden = project === '' || this.#isRecordPage || this.#tabButtons.size === 1;
     if (project === '') {
       this.#histogram.hide();
       this.#panel.promptForProject();
@@ -149,13 +203,48 @@ class LogSearchView implements View {
       this.#histogram.hide();
       this.#panel.run(this.#createRecordQuery());
     } else {
-      this.#panel.run(this.#createSearchQuery());
+      if (tab === undefined) this.#panel.run(this.#createSearchQuery());
+      else tab.show(state);
       void this.#histogram.load(state);
     }
   }
 
+  /** Undefined: the records. */
+  #showTab(shown: SearchTab | undefined): void {
+    for (const tab of Object.values(this.#tabs)) {
+      tab.element.hidden = tab !== shown;
+      if (tab !== shown) tab.stop();
+    }
+    this.#panel.element.hidden = shown !== undefined;
+    if (shown !== undefined) this.#panel.stop();
+    for (const [name, button] of this.#tabButtons)
+      setAttribute(button, 'aria-current', this.#tabs[name] === shown ? 'true' : undefined);
+  }
+
+  #createTabs(): Record<string, SearchTab> {
+    const options: TabOptions = {
+      context: this.#context,
+      markInvalid: (param, message) => this.#markInvalid(param, message),
+      createErrorMessage: ({ param }) => (param === 'query' ? createInvalidSearchMessage() : undefined),
+      onTerm: term => this.#updateFilters({ query: addTerm(this.#settings['query'] ?? '', term), tab: '' }),
+      createRetentionNote: result => this.#createRetentionNote(result),
+    };
+    return {
+      ...(this.#canCall('logs.patterns') ? { patterns: createPatternsTab(options) } : {}),
+      ...(this.#canCall('logs.compare')
+        ? { compare: createCompareTab(options, this.#context.updateSettings) }
+        : {}),
+    };
+  }
+
+  #markInvalid(param: string | undefined, message: string): void {
+    this.#kind.setInvalid(param === 'kind');
+    this.#searchBox.showError(param === 'query' ? message : '');
+  }
+
   close(): void {
     this.#panel.close();
+    for (const tab of Object.values(this.#tabs)) tab.close();
     this.#histogram.close();
   }
 
@@ -171,6 +260,18 @@ class LogSearchView implements View {
     return (this.#settings['record'] ?? '') !== '' && this.#canCall('logs.record');
   }
 
+  get #columns(): readonly LogColumn[] {
+    return chooseColumns(this.#kindName, this.#settings['columns'] ?? '');
+  }
+
+  get #fields(): readonly string[] {
+    return listFields(findKind(this.#kindName));
+  }
+
+  #listPaths(): readonly string[] {
+    return listPaths(this.#card.page.rows, record => readKind(record).fields);
+  }
+
   #canCall(endpoint: string): boolean {
     return findEndpoint(this.#catalog, endpoint) !== undefined;
   }
@@ -183,11 +284,7 @@ class LogSearchView implements View {
     return new QueryPanel({
       content: this.#card.element,
       render: result => this.#render(result),
-      markInvalid: (param, message) => {
-        this.#range.markInvalid(param);
-        this.#kind.setInvalid(param === 'kind');
-        this.#searchBox.showError(param === 'query' ? message : '');
-      },
+      markInvalid: (param, message) => this.#markInvalid(param, message),
       createErrorMessage: error => {
         if (error.param === 'cursor')
           return createInvalidPageMessage(error, {
@@ -271,11 +368,11 @@ class LogSearchView implements View {
   #describeEmpty(result: QueryResult, signal: AbortSignal): Promise<HTMLElement> {
     this.#ranAt = result.ranAt;
     this.#histogram.hide();
+    this.#facets?.show(this.#state, this.#fields, this.#isManualRefresh);
     const options = {
       state: this.#state,
-      kindTitle: findKind(this.#kindName).title,
-      isClipped: isClippedByRetention(result.clipped, this.#settings, this.#tiers),
-      canCount: this.#canCall('logs.histogram'),
+      context: this.#context,
+      retentionNote: this.#createRetentionNote(result),
       updateFilters: (settings: search.Settings) => this.#updateFilters(settings),
       continueSearch: (nextCursor: string) => this.#goOlder({ rows: [], nextCursor }, this.#requestedBounds),
     };
@@ -298,26 +395,63 @@ class LogSearchView implements View {
       this.#card.showPage(result, {
         offset: search.readOffset(this.#settings),
         isNewest: search.isNewestPage(this.#settings),
-        isClipped: isClippedByRetention(result.clipped, this.#settings, this.#tiers),
+        retentionNote: this.#createRetentionNote(result),
         canGoNewer: this.#returnPages.has(this.#settings['cursor'] ?? ''),
       });
     }
     const forceRefresh = this.#isManualRefresh;
-    if (forceRefresh || !this.#card.isInUse) void this.#histogram.load(this.#state, { forceRefresh });
+    if (!forceRefresh && this.#card.isInUse) return;
+    void this.#histogram.load(this.#state, { forceRefresh });
+    this.#facets?.show(this.#state, this.#fields, forceRefresh);
+  }
+
+  #createRetentionNote(result: QueryResult): HTMLElement | undefined {
+    return createRetentionNote(result, this.#endpoint, this.#settings, this.#context);
+  }
+
+  /** Shows the records of a bar of the histogram. */
+  #openBar(bucket: TimeRange, category: string | undefined): void {
+    const { query = '' } = this.#settings;
+    const ofCategory =
+      category === undefined ? query : addTerm(query, toCategoryTerm(this.#kindName, category));
+    this.#updateFilters({ ...zoomTo(bucket), query: ofCategory });
   }
 
   #startList(): void {
-    const kind = findKind(this.#kindName);
     this.#ranAt = undefined;
     this.#card.startList({
-      columns: kind.columns,
+      columns: this.#columns,
       actions: {
-        kind,
         addTerm: term => this.#updateFilters({ query: addTerm(this.#settings['query'] ?? '', term) }),
-        toLink: this.#canCall('logs.record') ? record => this.#toLink(record) : undefined,
-        showSurroundings: record => this.#context.updateSettings(search.toRecordSettings(record)),
+        searchId: (id, record) =>
+          this.#updateFilters({
+            ...search.toRangeAround(record),
+            kind: ALL_KINDS,
+            query: formatTerm({ field: undefined, value: toPhrase(id), isExcluded: false }),
+          }),
+        page: this.#canCall('logs.record') ? this.#createRecordPage() : undefined,
       },
     });
+  }
+
+  #createRecordPage(): RecordPage {
+    const toParameters = (record: Row) => ({
+      ...{ project: this.#state.project, kind: ALL_KINDS, id: String(record['id']) },
+      ...{ timestamp: String(record['timestamp']), project_tier: this.#settings['tier'] ?? '' },
+    });
+    return {
+      toLink: record => this.#toLink(record),
+      toCurl: record => toCurl('logs.record', { ...toParameters(record), neighbours: '0' }),
+      open: record => this.#context.updateSettings(search.toRecordSettings(record)),
+      async loadSurroundings(record) {
+        const { rows } = await runQuery('logs.record', toParameters(record));
+        const list = new LogList();
+        list.setOptions({ columns: findKind(ALL_KINDS).columns, actions: undefined });
+        list.render(rows);
+        list.mark(record);
+        return list.element;
+      },
+    };
   }
 
   #createCopyButton(): HTMLElement {
@@ -331,7 +465,7 @@ class LogSearchView implements View {
   #createDownloadButton(): HTMLElement {
     return createDownloadButton('logs.search', () => ({
       parameters: search.toFilters(this.#state),
-      columns: findKind(this.#kindName).columns,
+      columns: this.#columns,
       fileName: `${this.#kindName}-${this.#state.project}.csv`.replace(/[^\w.-]+/g, '_'),
     }));
   }
@@ -343,8 +477,7 @@ class LogSearchView implements View {
   }
 
   #toLink(record: Row): string {
-    const settings = { ...this.#settings, ...search.toRecordSettings(record) };
-    return new URL(toSearch({ ...this.#state, settings }), location.href).href;
+    return new URL(this.#context.toLink(search.toRecordSettings(record)), location.href).href;
   }
 
   #goOlder(page: Page, bounds: Bounds): void {

@@ -1,15 +1,15 @@
 // The logs view of a server without the explore pack: the newest records of the edge request log, with a time range, a tier and
 // a text filter.
-import { type Choices, type Endpoint, readChoices } from '../api/catalog.ts';
+import { type Endpoint, findLongestTier } from '../api/catalog.ts';
 import { ApiError, type Row, runQuery } from '../api/client.ts';
-import { RETENTION_NOTE } from '../components/messages.ts';
+import { createRetentionNote } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
-import { h } from '../dom.ts';
+import { h, replaceChildren } from '../dom.ts';
 import { formatCount, formatRecordCount, microsToIso } from '../format.ts';
-import { createRangeControls } from '../logs/range-controls.ts';
 import { toRowKey } from '../logs/record-fields.ts';
-import { ALL, findRange, isClippedByRetention, toBounds } from '../logs/time-range.ts';
+import { findRange, toBounds } from '../time-range.ts';
 import type { UrlState } from '../url-state.ts';
+import { createWiderAction } from './interval.ts';
 import { LogList } from './log-list.ts';
 import {
   describeSkipped,
@@ -24,26 +24,25 @@ import type { View, ViewContext, ViewDefinition } from './view.ts';
 const REFRESH_SECONDS = 10;
 
 export function defineLogsView(endpoint: Endpoint): ViewDefinition {
-  const tiers = readChoices(endpoint, 'project_tier');
   return {
     name: 'logs',
     title: 'Logs',
-    defaults: { range: ALL, tier: tiers.default.name },
-    open: context => openLogsView(endpoint, tiers, context),
+    defaults: {},
+    implied: { tier: findLongestTier(endpoint).name },
+    open: context => openLogsView(endpoint, context),
   };
 }
 
-function openLogsView(endpoint: Endpoint, tiers: Choices, context: ViewContext): View {
-  const controls = createRangeControls(tiers, context.updateSettings);
+function openLogsView(endpoint: Endpoint, context: ViewContext): View {
   const records = createRecordCard();
   const ignoredFilter = h('p', { class: 'controls-note', role: 'status' });
   let state: UrlState = { view: '', project: '', settings: {} };
   const panel = new QueryPanel({
     content: records.element,
     render(result) {
-      records.showNewest(toLogPage(result), isClippedByRetention(result.clipped, state.settings, tiers));
+      records.showNewest(toLogPage(result), createRetentionNote(result, endpoint, state.settings, context));
     },
-    markInvalid: controls.markInvalid,
+    markInvalid: () => {},
     context,
   });
 
@@ -75,13 +74,12 @@ function openLogsView(endpoint: Endpoint, tiers: Choices, context: ViewContext):
     element: h(
       'div',
       { class: 'view' },
-      h('div', { class: 'controls' }, ...controls.elements, createPackNote(), ignoredFilter),
+      h('div', { class: 'controls' }, createPackNote(), ignoredFilter),
       panel.element,
     ),
     show(next) {
       state = next;
       records.clear();
-      controls.setValues(state.settings);
       ignoredFilter.textContent = describeIgnoredFilter(state.settings);
       if (state.project === '') panel.promptForProject();
       else panel.run(createQuery(endpoint.name, state, context.updateSettings));
@@ -103,9 +101,9 @@ function createPackNote(): HTMLElement {
   return h(
     'p',
     { class: 'controls-note' },
-    'To search all log kinds, start the server with ',
-    h('code', {}, '--packs explore'),
-    ' and use a token that may call logs.search.',
+    'To search all log kinds, use a token that may call logs.search. If there is none, the operator has turned the search off with ',
+    h('code', {}, '--packs none'),
+    '.',
   );
 }
 
@@ -123,7 +121,7 @@ function createRecordCard() {
     'aria-label': 'Filter loaded records',
   });
   const count = h('p', { class: 'muted', role: 'status' });
-  const retentionNote = h('p', { class: 'note', hidden: true });
+  const retentionNote = h('div', {});
   const skippedNote = h('p', { class: 'note', role: 'status', hidden: true });
   const loadOlderButton = h('button', { type: 'button', class: 'button' }, 'Load older records');
   const applyFilter = () => {
@@ -161,7 +159,7 @@ function createRecordCard() {
     ),
     loadOlderButton,
     nextEnd: () => nextEnd,
-    showNewest(page: LogPage, isClipped: boolean) {
+    showNewest(page: LogPage, note: HTMLElement | undefined) {
       const kept = keepOlder(page, [...newest, ...older]);
       if (kept.length === 0) {
         clear();
@@ -169,8 +167,7 @@ function createRecordCard() {
       }
       newest = page.rows;
       older = kept;
-      retentionNote.hidden = !isClipped;
-      retentionNote.textContent = isClipped ? RETENTION_NOTE : '';
+      replaceChildren(retentionNote, note);
       render();
     },
     appendOlder(page: LogPage) {
@@ -200,11 +197,11 @@ function createQuery(
     swapRange: () => updateSettings({ start: end, end: start }),
     emptyState: {
       title: `No log records of project ${state.project} in this time range`,
-      hints: [
-        'Records older than the retention of the tier are not shown. A higher tier or a longer range may show more.',
-      ],
+      hints: [],
       log: 'edge request log',
+      source: { kind: 'edge', project: state.project },
       windowSeconds: findRange(state.settings)?.seconds,
+      widerRangeAction: createWiderAction(state.settings, updateSettings),
     },
   };
 }

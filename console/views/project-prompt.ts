@@ -2,8 +2,8 @@
 // empty. If there is only one project, as with a token that is pinned to it, it is opened at once.
 import type { Endpoint } from '../api/catalog.ts';
 import { ApiError } from '../api/client.ts';
-import { createFirstLogHelp } from '../components/first-log.ts';
-import { h, isPlainClick, replaceChildren } from '../dom.ts';
+import { createStoreHelp } from '../components/first-log.ts';
+import { h, replaceChildren } from '../dom.ts';
 import {
   type ActiveProject,
   canListProjects,
@@ -11,12 +11,11 @@ import {
   fetchProjects,
   readRecentProjects,
 } from '../projects.ts';
+import type { ViewContext } from './view.ts';
 
 export interface ProjectPromptOptions {
   readonly catalog: readonly Endpoint[];
-  /** The URL of the current view with this project. */
-  linkTo(project: string): string;
-  openProject(project: string): void;
+  readonly linkToProject: ViewContext['linkToProject'];
   /** Opens the project with `history.replaceState`, so that Back does not return to the prompt. */
   replaceWithProject(project: string): void;
   onUnauthorized(error: ApiError): void;
@@ -51,7 +50,7 @@ async function loadProjects(
     if (!host.isConnected) return;
     if (projects.length === 1 && only !== undefined) options.replaceWithProject(only.project);
     else if (projects.length === 0) {
-      if (!isHelpShown) replaceChildren(host, ...createFirstLogHelp('edge', ''));
+      if (!isHelpShown) replaceChildren(host, ...createStoreHelp('edge', ''));
       loadLater(POLL_SECONDS, true);
     } else replaceChildren(host, ...createList(projects, options));
   } catch (error) {
@@ -105,20 +104,12 @@ function createPackNote(): HTMLElement {
   return h(
     'p',
     { class: 'muted' },
-    'To list the projects with records here, start the server with ',
-    h('code', {}, '--packs explore'),
+    'The projects with records are listed here, unless the token may not call projects.active or the server runs with ',
+    h('code', {}, '--packs none'),
     '.',
   );
 }
 
 function createLink(project: string, detail: string, options: ProjectPromptOptions): HTMLElement {
-  const link = h('a', { class: 'mono', href: options.linkTo(project) }, project);
-  // Keeps the focus in the project field: when the field loses it, it opens the project that the user has typed.
-  link.addEventListener('mousedown', event => event.preventDefault());
-  link.addEventListener('click', event => {
-    if (!isPlainClick(event)) return;
-    event.preventDefault();
-    options.openProject(project);
-  });
-  return h('li', {}, link, h('small', {}, detail));
+  return h('li', {}, options.linkToProject(project), h('small', {}, detail));
 }

@@ -2,6 +2,7 @@
 import type { Endpoint } from '../api/catalog.ts';
 import { type Combobox, createCombobox } from '../components/combobox.ts';
 import { openHelpDialog } from '../components/help-dialog.ts';
+import { createRangeControl } from '../components/range-control.ts';
 import { h, replaceChildren } from '../dom.ts';
 import { timeZone } from '../format.ts';
 import iconUrl from '../icon.svg';
@@ -17,7 +18,8 @@ export interface Shell {
   readonly shortcuts: readonly Shortcut[];
   /** Updates the navigation and the title, and replaces the content if it is a different element. */
   show(state: UrlState, view: ViewDefinition, content: HTMLElement): void;
-  setProjectInvalid(isInvalid: boolean): void;
+  /** Marks the field of this parameter, if the shell has one. */
+  markInvalid(param: string | undefined): void;
 }
 
 export interface ShellOptions extends NavigationOptions {
@@ -25,17 +27,27 @@ export interface ShellOptions extends NavigationOptions {
   /** All shortcuts of the page, for the help. */
   listShortcuts(): readonly Shortcut[];
   onProjectChange(project: string): void;
+  onRangeChange(settings: UrlState['settings']): void;
+  /** Opens what is different in the time range; undefined if the token cannot call logs.compare. */
+  readonly onCompare: (() => void) | undefined;
   onSignOut(): void;
 }
 
 export function createShell(options: ShellOptions): Shell {
   const { catalog, views, stateOf, navigate, listShortcuts, onProjectChange, onSignOut } = options;
+  let current = '';
   const project = createCombobox({
     id: 'project',
     placeholder: 'project reference',
     suggest: (text, signal) => suggestProjects(catalog, text, signal),
     onCommit: onProjectChange,
   });
+  project.input.addEventListener('keydown', event => {
+    if (event.key !== 'Escape' || event.defaultPrevented) return; // it has closed the suggestions
+    project.setValue(current);
+    project.input.blur();
+  });
+  const range = createRangeControl(options.onRangeChange, options.onCompare);
   const navigation = createNavigation(options);
   const theme = createThemeButton();
   const openHelp = () => openHelpDialog(listShortcuts());
@@ -46,7 +58,7 @@ export function createShell(options: ShellOptions): Shell {
     'div',
     { class: 'shell' },
     h('a', { class: 'skip-link', href: '#content' }, 'Skip to content'),
-    h('header', {}, bar, navigation.element),
+    h('header', {}, bar, h('div', { class: 'nav-row' }, navigation.element, range.element), range.details),
     main,
     createFooter(),
   );
@@ -63,17 +75,26 @@ export function createShell(options: ShellOptions): Shell {
       ...(navigation.openMenu === undefined
         ? []
         : [{ key: 'e', description: 'Choose an endpoint', run: navigation.openMenu }]),
-      { key: 't', description: 'Change the theme', run: theme.change },
+      ...range.shortcuts,
+      { key: 'd', description: 'Change the theme', run: theme.change },
     ],
-    setProjectInvalid: isInvalid => project.setInvalid(isInvalid),
-    show(state, current, content) {
-      project.setValue(state.project);
+    markInvalid(param) {
+      project.setInvalid(param === 'project');
+      range.markInvalid(param);
+    },
+    show(state, view, content) {
+      const wasEmpty = project.input.value === '';
+      current = state.project;
+      project.setValue(current);
+      range.show(state.settings);
       saveRecentProject(state.project);
-      navigation.show(state, current);
-      title.textContent = current.title;
-      document.title = [current.title, state.project, 'Dendro'].filter(text => text !== '').join(' · ');
+      navigation.show(state, view);
+      title.textContent = view.title;
+      document.title = [view.title, state.project, 'Dendro'].filter(text => text !== '').join(' · ');
       if (main.lastElementChild !== content) replaceChildren(main, title, content);
-      if (state.project === '') project.input.focus();
+      if (current === '') project.input.focus();
+      // The page opened the project by itself or by a link: shortcuts must not type into the field.
+      else if (wasEmpty) project.input.blur();
     },
   };
 }
@@ -93,15 +114,15 @@ function createBar(
     {
       type: 'button',
       class: 'button ghost',
-      'aria-label': 'Keyboard shortcuts',
-      title: 'Keyboard shortcuts (?)',
+      'aria-label': 'Keyboard shortcuts and search',
+      title: 'Keyboard shortcuts and search (?)',
     },
     '?',
   );
   help.addEventListener('click', openHelp);
   const signOut = h(
     'button',
-    { type: 'button', class: 'button ghost', title: 'Remove the token from this tab' },
+    { type: 'button', class: 'button ghost', title: 'Remove the token from this browser' },
     'Sign out',
   );
   signOut.addEventListener('click', onSignOut);
@@ -132,7 +153,7 @@ function createThemeButton() {
       h('span', {}, theme.charAt(0).toUpperCase() + theme.slice(1)),
     );
     button.setAttribute('aria-label', `Theme: ${theme}`);
-    button.title = 'Change the theme: system, light, dark (t)';
+    button.title = 'Change the theme: system, light, dark (d)';
   };
   const change = () => {
     saveTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? 'system');

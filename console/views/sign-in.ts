@@ -6,7 +6,10 @@ import { createId, h } from '../dom.ts';
 import { createLogo } from './shell.ts';
 
 /** `error` is the API's message about the previous token, if it was rejected. */
-export function createSignInPage(error: string | undefined, onToken: (token: string) => void): HTMLElement {
+export function createSignInPage(
+  error: string | undefined,
+  onToken: (token: string, isKept: boolean) => void,
+): HTMLElement {
   const id = createId('token');
   const input = h('input', {
     id,
@@ -19,6 +22,7 @@ export function createSignInPage(error: string | undefined, onToken: (token: str
     'aria-invalid': error === undefined ? undefined : 'true',
     'aria-describedby': `${id}-hint`,
   });
+  const keep = h('input', { type: 'checkbox' });
   const form = h(
     'form',
     { class: 'card sign-in-card' },
@@ -27,11 +31,12 @@ export function createSignInPage(error: string | undefined, onToken: (token: str
     error === undefined ? undefined : h('p', { class: 'note error', role: 'alert' }, error),
     h('label', { class: 'field-label', for: id }, 'API token'),
     input,
+    h('label', { class: 'sign-in-keep' }, keep, ' Keep me signed in on this browser'),
     h('button', { type: 'submit', class: 'button primary' }, 'Sign in'),
     h(
       'p',
       { class: 'field-hint', id: `${id}-hint` },
-      'The token needs the scope query. It stays in this browser tab and is sent as a header, to this server only.',
+      'The token needs the scope query. It is sent as a header, to this server only. It stays in this browser tab. If you keep signed in, this browser stores it until you sign out: everyone who uses this browser can then read these logs.',
     ),
     h(
       'details',
@@ -49,7 +54,7 @@ export function createSignInPage(error: string | undefined, onToken: (token: str
   form.addEventListener('submit', event => {
     event.preventDefault();
     const token = input.value.trim();
-    if (token !== '') onToken(token);
+    if (token !== '') onToken(token, keep.checked);
   });
   return h('main', { class: 'sign-in' }, form);
 }

@@ -1,19 +1,17 @@
 // The API usage view: requests by service area.
 import type { Endpoint } from '../api/catalog.ts';
 import type { QueryResult, Row } from '../api/client.ts';
-import { listBucketStarts, type TimeRange } from '../chart/chart-data.ts';
 import { TimeChart } from '../chart/time-chart.ts';
-import { createZoomBar, formatZoom, keepZoomed, parseZoom } from '../chart/zoom.ts';
-import { createSegmentedControl, type Option } from '../components/controls.ts';
 import { CollapsibleTable, createNumberCell, createTable, createTimeCell } from '../components/data-table.ts';
-import type { Action } from '../components/messages.ts';
 import { type Query, QueryPanel } from '../components/query-panel.ts';
 import { h } from '../dom.ts';
-import { formatCompact, formatCount, formatPercent, formatPeriod } from '../format.ts';
-import { createWiderAction, type Interval, type Intervals, readIntervals } from './interval.ts';
+import { formatCompact, formatCount, formatPercent } from '../format.ts';
+import { describeRange, zoomTo } from '../time-range.ts';
+import type { UrlState } from '../url-state.ts';
+import { chooseInterval, createWiderAction, type Interval, isInRange, listStarts } from './interval.ts';
 import type { View, ViewContext, ViewDefinition } from './view.ts';
 
-const AREAS = [
+export const SERVICE_AREAS = [
   { key: 'total_rest_requests', label: 'REST', color: 'chart-blue', path: '/rest' },
   { key: 'total_auth_requests', label: 'Auth', color: 'chart-violet', path: '/auth' },
   { key: 'total_storage_requests', label: 'Storage', color: 'chart-amber', path: '/storage' },
@@ -21,72 +19,62 @@ const AREAS = [
 ] as const;
 
 export function defineUsageView(endpoint: Endpoint): ViewDefinition {
-  const intervals = readIntervals(endpoint);
   return {
     name: 'usage',
     title: 'API usage',
-    defaults: { interval: intervals.default.name },
-    open: context => openUsage(endpoint, intervals, context),
+    kind: 'edge',
+    defaults: {},
+    open: context => openUsage(endpoint, context),
   };
 }
 
-function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContext): View {
-  const intervalControl = createSegmentedControl('Interval', intervals.all.map(toOption), interval =>
-    context.updateSettings({ interval, zoom: '' }),
-  );
-  const zoomBar = createZoomBar(() => context.updateSettings({ zoom: '' }));
+function openUsage(endpoint: Endpoint, context: ViewContext): View {
+  const { updateSettings } = context;
   const openLogs = context.logsOpenerFor('edge');
   const chart = new TimeChart('Requests by service area', {
     label: 'Requests by service area over time, stacked bars',
     type: 'stacked-bars',
     formatValue: formatCount,
     formatTick: formatCompact,
-    onSelectRange: range => context.updateSettings({ zoom: formatZoom(range) }),
-    onOpenBucket: openLogs && (range => openLogs(range)),
+    onSelectRange: range => updateSettings(zoomTo(range)),
+    onOpenBucket:
+      openLogs &&
+      ((range, series) => {
+        const area = SERVICE_AREAS.find(({ key }) => key === series);
+        openLogs(range, area === undefined ? '' : `path:*${area.path}*`);
+      }),
   });
-  const toWiderAction = (current: Interval) =>
-    createWiderAction(intervals, current, name => context.updateSettings({ interval: name, zoom: '' }));
   const table = new CollapsibleTable('All values as a table');
-  let interval = intervals.default;
-  let zoom: TimeRange | undefined;
+  const limit = h('p', { class: 'note', role: 'status' });
+  let interval = chooseInterval(endpoint, {});
   const panel = new QueryPanel({
     content: h('div', { class: 'stack' }, chart.element, table.element),
     render: result => {
-      renderChart(result, interval, zoom, chart);
+      renderChart(result, interval, chart);
       table.render(() => createValueTable(result.rows));
     },
     markInvalid: () => {},
     context,
   });
   return {
-    shortcuts: [...panel.shortcuts, zoomBar.shortcut],
+    shortcuts: panel.shortcuts,
     element: h(
       'div',
       { class: 'view' },
       h(
-        'div',
-        { class: 'controls' },
-        intervalControl.element,
-        h(
-          'p',
-          { class: 'controls-note' },
-          'Counts requests whose URL matches the project reference, which is used as a regular expression. A request can count in several areas.',
-        ),
+        'p',
+        { class: 'controls-note' },
+        'Counts requests whose URL matches the project reference, which is used as a regular expression. A request can count in several areas.',
       ),
-      zoomBar.element,
+      limit,
       panel.element,
     ),
-    show({ project, settings }) {
-      const requested = settings['interval'] ?? intervals.default.name;
-      const selected = intervals.find(requested);
-      intervalControl.setValue(requested);
-      zoom = parseZoom(settings['zoom']);
-      zoomBar.show(zoom);
-      interval = zoom === undefined ? selected : intervals.findFinest(selected, zoom.startMicros / 1000);
-      // An unlisted interval is sent unchanged, because the API returns an error that lists the intervals.
-      const sent = interval === selected ? requested : interval.name;
-      if (project === '') panel.promptForProject();
-      else panel.run(createQuery(endpoint.name, project, sent, interval, toWiderAction(interval)));
+    show(state) {
+      interval = chooseInterval(endpoint, state.settings);
+      limit.textContent = interval.limit;
+      limit.hidden = interval.limit === '';
+      if (state.project === '') panel.promptForProject();
+      else panel.run(createQuery(endpoint.name, state, interval, updateSettings));
     },
     close() {
       panel.close();
@@ -95,48 +83,35 @@ function openUsage(endpoint: Endpoint, intervals: Intervals, context: ViewContex
   };
 }
 
-function toOption({ name, windowSeconds, bucketSeconds }: Interval): Option {
-  const bucket = `${bucketSeconds < 86_400 ? '' : 'UTC '}${formatPeriod(bucketSeconds)}`;
-  return {
-    value: name,
-    label: name.charAt(0).toUpperCase() + name.slice(1),
-    title: `The last ${formatPeriod(windowSeconds)}, one bucket per ${bucket}`,
-  };
-}
-
 function createQuery(
   endpoint: string,
-  project: string,
-  intervalName: string,
-  { windowSeconds, refreshSeconds }: Interval,
-  widerRangeAction: Action | undefined,
+  { project, settings }: UrlState,
+  interval: Interval,
+  updateSettings: ViewContext['updateSettings'],
 ): Query {
+  const { name, windowSeconds, refreshSeconds } = interval;
   return {
     endpoint,
-    key: JSON.stringify([project, intervalName]),
-    parameters: () => ({ project, interval: intervalName }),
+    key: JSON.stringify([project, settings]),
+    parameters: () => ({ project, interval: name }),
     windowSeconds,
     refreshSeconds,
+    keep: (row, ranAt) => isInRange(interval, readStart(row), ranAt),
     emptyState: {
-      title: `No requests that match ${project} in the last ${formatPeriod(windowSeconds)}`,
+      title: `No requests that match ${project} ${describeRange(settings)}`,
       hints: ['The project is matched against the whole URL, and upper and lower case must match.'],
       log: 'edge request log',
       windowSeconds,
-      firstLog: { kind: 'edge', project },
-      widerRangeAction,
+      source: { kind: 'edge', project },
+      widerRangeAction: createWiderAction(settings, updateSettings),
     },
   };
 }
 
-function renderChart(
-  { rows, ranAt }: QueryResult,
-  interval: Interval,
-  zoom: TimeRange | undefined,
-  chart: TimeChart,
-): void {
+function renderChart({ rows, ranAt }: QueryResult, interval: Interval, chart: TimeChart): void {
   const rowsByStart = new Map(rows.map(row => [readStart(row), row]));
-  const starts = keepZoomed(listBucketStarts(interval, ranAt, [...rowsByStart.keys()]), zoom);
-  const totals = AREAS.map(({ key }) =>
+  const starts = listStarts(interval, ranAt, [...rowsByStart.keys()]);
+  const totals = SERVICE_AREAS.map(({ key }) =>
     starts.reduce((total, start) => total + Number(rowsByStart.get(start)?.[key] ?? 0), 0),
   );
   const sum = totals.reduce((subtotal, total) => subtotal + total, 0);
@@ -147,12 +122,12 @@ function renderChart(
       rangeStartMs: ranAt - interval.windowSeconds * 1000,
       rangeEndMs: ranAt,
       ranAtMs: ranAt,
-      series: AREAS.map(area => ({
+      series: SERVICE_AREAS.map(area => ({
         ...area,
         values: starts.map(start => Number(rowsByStart.get(start)?.[area.key] ?? 0)),
       })),
     },
-    AREAS.map((area, i) => ({
+    SERVICE_AREAS.map((area, i) => ({
       ...area,
       value: formatCount(totals[i] ?? 0),
       description: `${formatPercent(sum === 0 ? 0 : (totals[i] ?? 0) / sum)} · paths with ${area.path}`,
@@ -163,10 +138,10 @@ function renderChart(
 function createValueTable(rows: readonly Row[]): HTMLElement {
   return createTable(
     'Requests by service area and bucket, without empty buckets',
-    [{ heading: 'Bucket start' }, ...AREAS.map(({ label }) => ({ heading: label, numeric: true }))],
+    [{ heading: 'Bucket start' }, ...SERVICE_AREAS.map(({ label }) => ({ heading: label, numeric: true }))],
     rows.map(row => [
       createTimeCell(readStart(row) * 1e6),
-      ...AREAS.map(({ key }) => createNumberCell(row[key])),
+      ...SERVICE_AREAS.map(({ key }) => createNumberCell(row[key])),
     ]),
   );
 }

@@ -1,6 +1,6 @@
-// Charts: zoom, shared cursor, logs of a bucket, incomplete buckets, and which numbers a chart shows.
+// Charts: time range, shared cursor, logs of a bar, incomplete buckets, and which numbers a chart shows.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { sendLogs, sendRecentInvocations } from './support/send-logs.ts';
 import { openTab, queryApi, sumColumn, type Tab } from './support/tab.ts';
@@ -35,15 +35,17 @@ async function drag(chart: Locator, from: number, to: number): Promise<void> {
   await tab.page.mouse.up();
 }
 
-const readZoom = () => {
-  const [start = '', end = ''] = (readSettings()['zoom'] ?? '').split('/');
-  return { start: Date.parse(start), end: Date.parse(end) };
+/** The bounds of the range in the URL, in Unix milliseconds. They are 1 µs before those of the buckets. */
+const readRange = () => {
+  const { range, start = '', end = '' } = readSettings();
+  return { range, start: Date.parse(start) + 1, end: Date.parse(end) + 1 };
 };
+const waitForZoom = () => tab.page.waitForURL(/range=custom/);
 
-describe('zoom', () => {
-  test('dragging over a chart shows these buckets in all charts of the view, and the way back leads to the whole range', async () => {
+describe('time range', () => {
+  test('dragging over a chart zooms all views, and Back and Forward undo and redo it', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=busy-market&interval=1day');
+    await tab.goTo('?view=functions&project=busy-market&range=1day');
     const { rows } = await queryApi('functions.invocation-stats', {
       project: 'busy-market',
       interval: '1day',
@@ -51,8 +53,8 @@ describe('zoom', () => {
     const total = `of ${sumColumn(rows, 'count').toLocaleString('en-GB')} invocations`;
     await page.getByText(total, { exact: true }).waitFor();
     await drag(invocations(), 0.3, 0.5);
-    await page.getByText(/^Zoomed to/).waitFor();
-    const { start, end } = readZoom();
+    await waitForZoom();
+    const { start, end } = readRange();
     const hours = (end - start) / 3_600_000;
     expect(hours).toBeGreaterThanOrEqual(5);
     expect(hours).toBeLessThanOrEqual(7);
@@ -65,59 +67,161 @@ describe('zoom', () => {
     await tab.screenshot('functions-zoomed');
     await page.reload();
     await page.getByText(zoomedTotal, { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Logs', exact: true }).click();
+    await page.locator('.log-row').first().waitFor();
+    expect(readRange()).toEqual({ range: 'custom', start, end });
+    const times = await page
+      .locator('.log-row time')
+      .evaluateAll(elements => elements.map(element => Date.parse(element.getAttribute('datetime') ?? '')));
+    expect(times.filter(time => time < start || time >= end)).toEqual([]);
+    await page.goBack();
+    await page.getByText(zoomedTotal, { exact: true }).waitFor();
     await page.goBack();
     await page.getByText(total, { exact: true }).waitFor();
+    expect(await page.getByRole('radio', { name: 'The last day' }).isChecked()).toBe(true);
     await page.goForward();
-    await page.getByRole('button', { name: 'Reset zoom' }).click();
-    await page.getByText(total, { exact: true }).waitFor();
-    expect(readSettings()['zoom']).toBeUndefined();
+    await page.getByText(zoomedTotal, { exact: true }).waitFor();
   });
 
-  test('a zoom into the last hour loads minutes instead of hours', async () => {
+  test('a zoom into the last hour loads minutes instead of hours, and z zooms out', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=busy-market&interval=1day');
+    await tab.goTo('?view=functions&project=busy-market&range=1day');
     await drag(invocations(), 0.985, 0.999);
-    await page.getByText(/^Zoomed to/).waitFor();
+    await waitForZoom();
     await expect.poll(() => queries().at(-1)?.url.searchParams.get('interval')).not.toBe('1day');
-    expect(await page.getByRole('radio', { name: 'The last day' }).isChecked()).toBe(true);
+    const { start, end } = readRange();
     await page.keyboard.press('z');
-    await page.getByText(/^Zoomed to/).waitFor({ state: 'hidden' });
+    await expect.poll(() => readRange().start).toBe(start - (end - start));
+    await page.getByRole('button', { name: 'Zoom out' }).click();
+    await expect.poll(() => readRange().start).toBeLessThan(start - 2 * (end - start));
   });
 
   test('Shift and the arrow keys select buckets, and Enter zooms to them', async () => {
     const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await tab.goTo('?view=usage&project=busy-market&range=7day');
     await plot(/^Requests/).focus();
     for (const key of ['Home', 'ArrowRight', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
       await page.keyboard.press(key);
-    await page.getByText(/^Zoomed to/).waitFor();
-    const { start, end } = readZoom();
-    expect((end - start) / 86_400_000).toBe(3);
+    await waitForZoom();
+    const { start, end } = readRange();
+    expect((end - start) / DAY_MS).toBe(3);
     expect(new Date(start).getUTCHours()).toBe(0);
+  });
+
+  test('the range is kept when the view and the project change', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market');
+    await expect.poll(() => readSettings()['range']).toBe('1hr');
+    await page.keyboard.press('t');
+    await page.keyboard.press('ArrowRight');
+    await page.waitForURL(/range=1day/);
+    for (const name of ['Functions', 'Logs', 'errors.hourly']) {
+      await page.getByRole('link', { name, exact: true }).click();
+      await expect.poll(() => readSettings()['range']).toBe('1day');
+    }
+    await page.getByLabel('Project').fill('slow-river');
+    await page.getByLabel('Project').press('Enter');
+    await page.waitForURL(/project=slow-river/);
+    expect(readSettings()['range']).toBe('1day');
+  });
+
+  test('dragging over a chart of a custom endpoint zooms all views', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=endpoint.errors.hourly&project=busy-market');
+    await drag(page.locator('.plot').first(), 0.3, 0.6);
+    await waitForZoom();
+    const { start, end } = readRange();
+    await page.getByRole('link', { name: 'Functions' }).click();
+    await page.waitForURL(/view=functions/);
+    expect(readRange()).toEqual({ range: 'custom', start, end });
+  });
+
+  test('a view says what it does not have of the range', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=functions&project=busy-market&range=all');
+    await page.getByText('This view has the last 7 days.').waitFor();
+    const at = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+    const range = new URLSearchParams({ range: 'custom', start: at(6), end: at(5) });
+    await tab.goTo(`?view=usage&project=busy-market&${range}`);
+    await page.getByText('Each bucket is a whole day; shorter ones exist for the last hour.').waitFor();
+    await tab.goTo('?view=usage&project=busy-market&range=1hr');
+    await findBox(plot(/^Requests/));
+    expect(await page.getByText('Each bucket is').isVisible()).toBe(false);
+  });
+
+  test('links of earlier versions show their interval and zoom', async () => {
+    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await expect
+      .poll(() => readSettings())
+      .toEqual({
+        view: 'usage',
+        project: 'busy-market',
+        range: '7day',
+      });
+    await tab.goTo(
+      '?view=functions&project=busy-market&interval=1day&zoom=2026-11-14T09:00:00.000Z/2026-11-14T10:00:00.000Z',
+    );
+    await expect
+      .poll(() => readSettings())
+      .toMatchObject({
+        range: 'custom',
+        start: '2026-11-14T09:00:00.000Z',
+        end: '2026-11-14T10:00:00.000Z',
+      });
   });
 });
 
-describe('logs of a bucket', () => {
-  test('a click on a bar opens the log records of its bucket', async () => {
-    const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=daily');
-    const { x, y, width, height } = await findBox(plot(/^Requests/));
-    await page.mouse.click(x + width * 0.55, y + height / 2); // the fifth of eight days
+describe('logs of a bar', () => {
+  /** Clicks into a bar, at a fraction of the width of the chart, and some pixels above its lower edge. */
+  const clickBar = async (page: Page, at: number, pixels: number) => {
+    const { x, y, width, height } = await findBox(page.locator('.plot').first());
+    await page.mouse.click(x + width * at, y + height - pixels);
     await page.waitForURL(/view=logs/);
+  };
+
+  test('a click above the bars opens all log records of the bucket', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=usage&project=busy-market&range=7day');
+    const { height } = await findBox(plot(/^Requests/));
+    await clickBar(page, 0.55, height - 2); // the fifth of eight days
     await page.locator('.log-row').first().waitFor();
-    const { start = '', end = '', range, tier } = readSettings();
-    expect({ range, tier }).toEqual({ range: 'custom', tier: 'PRO' });
+    const { start = '', end = '', range } = readSettings();
+    expect(range).toBe('custom');
     expect(start).toMatch(/T23:59:59\.999999Z$/);
-    expect(Date.parse(end) - Date.parse(start)).toBe(86_400_000);
+    expect(Date.parse(end) - Date.parse(start)).toBe(DAY_MS);
     const times = await page
       .locator('.log-row time')
       .evaluateAll(elements => elements.map(element => element.getAttribute('datetime') ?? ''));
     expect(times.filter(time => time <= start || time > end)).toEqual([]);
   });
 
+  test('a click on a bar opens what the bar shows: red opens the errors', async () => {
+    const other = await openTab({ token: inject('exploreToken') });
+    const { page } = other;
+    const read = () => Object.fromEntries(new URL(page.url()).searchParams);
+    await other.goTo('?view=functions&project=stormy-harbor&range=1day');
+    const { rows } = await queryApi('functions.invocation-stats', {
+      project: 'stormy-harbor',
+      interval: '1day',
+    });
+    const times = rows.map(row => Number(row['timestamp']));
+    const errors = rows.map(row => Number(row['error_count']));
+    const hours = (Number(times[errors.indexOf(Math.max(...errors))]) - Math.min(...times)) / 3_600_000_000;
+    await clickBar(page, (hours + 0.5) / 25, 3); // the bar of the demo's incident
+    expect(read()).toMatchObject({ kind: 'function_edge', query: 'status:>=400', range: 'custom' });
+    await page.locator('.log-row .status').first().waitFor();
+    const statuses = await page.locator('.log-row .status').allTextContents();
+    expect(statuses.filter(status => Number(status) < 400)).toEqual([]);
+    await other.goTo('?view=usage&project=busy-market&range=7day');
+    await clickBar(page, 0.55, 3);
+    expect(read()).toMatchObject({ kind: 'edge', query: 'path:*/rest*' });
+    await page.locator('.log-row').first().waitFor();
+    await other.close();
+  });
+
   test('Enter opens the log records of the bucket that the arrow keys have reached', async () => {
     const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=minutely');
+    await tab.goTo('?view=usage&project=busy-market&range=1hr');
     await plot(/^Requests/).focus();
     for (const key of ['End', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
     await page.waitForURL(/view=logs/);
@@ -125,10 +229,10 @@ describe('logs of a bucket', () => {
     expect(Date.parse(end) - Date.parse(start)).toBe(60_000);
   });
 
-  test('a bucket that is days old opens its log records with a tier that has them, even without logs.all', async () => {
+  test('a bucket that is days old opens its log records, even without logs.all', async () => {
     const other = await openTab({ token: inject('searchToken') });
     const { page } = other;
-    await other.goTo('?view=functions&project=busy-market&interval=7day');
+    await other.goTo('?view=functions&project=busy-market&range=7day');
     await page.getByRole('img', { name: /^Invocations/ }).focus();
     const tooltip = page.locator('.tooltip').first();
     await page.keyboard.press('Home');
@@ -136,7 +240,6 @@ describe('logs of a bucket', () => {
     while ((await tooltip.textContent())?.includes('Succeeded0'));
     await page.keyboard.press('Enter');
     await page.waitForURL(/view=logs/);
-    expect(new URL(page.url()).searchParams.get('tier')).toBe('PRO');
     await page.locator('.log-row').first().waitFor();
     await other.close();
   });
@@ -174,7 +277,7 @@ async function sendSteadyRequests(): Promise<void> {
 describe('what a chart shows', () => {
   test('the cursor of one chart is shared with the other charts of the view', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=busy-market&interval=1hr');
+    await tab.goTo('?view=functions&project=busy-market&range=1hr');
     const { x, y, width, height } = await findBox(invocations());
     await page.mouse.move(x + width / 2, y + height / 2);
     await expect.poll(() => page.locator('.tooltip:visible').count()).toBe(3);
@@ -192,7 +295,7 @@ describe('what a chart shows', () => {
   }, async () => {
     const { page } = tab;
     await sendSteadyRequests();
-    await tab.goTo('?view=usage&project=steady&interval=daily');
+    await tab.goTo('?view=usage&project=steady&range=7day');
     await findBox(plot(/^Requests/));
     await page.getByText('incomplete', { exact: true }).waitFor();
     await tab.screenshot('usage-hatched');
@@ -221,7 +324,7 @@ describe('what a chart shows', () => {
   test('5 minutes are shown in steps of 5 s without percentiles, and a zoom shows seconds with percentiles', async () => {
     const { page } = tab;
     await sendRecentInvocations('recent-chart');
-    await tab.goTo('?view=functions&project=recent-chart&interval=5min');
+    await tab.goTo('?view=functions&project=recent-chart&range=5min');
     await findBox(invocations());
     await page.getByText('Each point is 5 seconds.').waitFor();
     const entries = page.locator('.legend-name');
@@ -247,7 +350,7 @@ describe('what a chart shows', () => {
 
   test('the legend does not show a percentile of all buckets, but the highest one of a bucket', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=busy-market&interval=1day');
+    await tab.goTo('?view=functions&project=busy-market&range=1day');
     const { rows } = await queryApi('functions.invocation-stats', {
       project: 'busy-market',
       interval: '1day',
@@ -263,7 +366,7 @@ describe('what a chart shows', () => {
 
   test('the error rate is that of all shown invocations', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=stormy-harbor&interval=1hr');
+    await tab.goTo('?view=functions&project=stormy-harbor&range=1hr');
     const { rows } = await queryApi('functions.invocation-stats', {
       project: 'stormy-harbor',
       interval: '1hr',

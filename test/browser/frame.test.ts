@@ -1,6 +1,6 @@
 // The frame of the console: theme, keyboard shortcuts, project field, width, empty results and sign-in.
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { findAccessibilityViolations } from './support/accessibility.ts';
+import { checkAppearance, findAccessibilityViolations } from './support/accessibility.ts';
 import { openTab, type Tab } from './support/tab.ts';
 
 let tab: Tab;
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => tab.close());
 
-const USAGE = '?view=usage&project=busy-market&interval=daily';
+const USAGE = '?view=usage&project=busy-market&range=7day';
 const readBackground = () => tab.page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
 const DARK = 'rgb(14, 18, 16)';
 const LIGHT = 'rgb(246, 247, 245)';
@@ -48,8 +48,7 @@ describe('keyboard shortcuts', () => {
     await page.keyboard.press('?');
     const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     await help.getByText('Refresh the result, without the cache').waitFor();
-    await tab.screenshot('help');
-    expect(await findAccessibilityViolations(page)).toEqual([]);
+    await checkAppearance(tab, 'help');
     await page.keyboard.press('1'); // shortcuts are off while the dialog is open
     expect(page.url()).toContain('view=usage');
     await page.keyboard.press('Escape');
@@ -69,7 +68,7 @@ describe('keyboard shortcuts', () => {
     expect(await page.getByLabel('Project').inputValue()).toContain('3tr?');
     expect(page.url()).toContain('view=functions');
     expect(await page.getByRole('dialog').count()).toBe(0);
-    await tab.goTo('?view=logs&project=busy-market');
+    await tab.goTo('?view=logs&project=busy-market&range=all');
     await page.locator('.log-row').first().waitFor();
     await page.keyboard.press('r');
     await expect.poll(() => apiRequests.at(-1)?.headers['cache-control']).toBe('no-cache');
@@ -96,10 +95,25 @@ test('the project field suggests the recent projects, and the keyboard chooses o
   expect(await page.getByRole('listbox').isVisible()).toBe(false);
 });
 
+test('Escape leaves the project field and restores its text', async () => {
+  const { page } = tab;
+  await tab.goTo('?view=functions&project=busy-market');
+  await page.getByRole('navigation').waitFor();
+  await page.keyboard.press('p');
+  await page.keyboard.type('x');
+  const field = page.getByLabel('Project');
+  for (let i = 0; i < 2 && (await field.evaluate(input => input.matches(':focus'))); i++)
+    await page.keyboard.press('Escape'); // the first one may close the suggestions
+  expect(await field.inputValue()).toBe('busy-market');
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+  await page.keyboard.press('Escape');
+});
+
 test('the content uses the full width of a wide screen', async () => {
   const { page } = tab;
   await page.setViewportSize({ width: 2560, height: 1200 });
-  await tab.goTo('?view=functions&project=stormy-harbor&interval=1hr');
+  await tab.goTo('?view=functions&project=stormy-harbor&range=1hr');
   await page.getByRole('img', { name: /Invocations/ }).waitFor();
   await tab.screenshot('functions-wide');
   const edges = await page.evaluate<number[]>(
@@ -112,13 +126,13 @@ test('the content uses the full width of a wide screen', async () => {
   expect(await page.evaluate("document.querySelector('.chart').clientWidth")).toBeGreaterThan(2400);
 });
 
-test('an interval without records offers the longest interval', async () => {
+test('a time range without records offers all records', async () => {
   const { page } = tab;
-  await tab.goTo('?view=functions&project=nobody&interval=5min');
-  await page.getByRole('button', { name: 'Show the last 7 days' }).click();
-  await page.waitForURL(/interval=7day/);
-  await page.getByRole('heading', { name: /in the last 7 days/ }).waitFor();
-  expect(await page.getByRole('button', { name: /^Show the last/ }).count()).toBe(0);
+  await tab.goTo('?view=functions&project=nobody&range=5min');
+  await page.getByRole('button', { name: 'Show all' }).click();
+  await page.waitForURL(/range=all/);
+  await page.getByRole('heading', { name: /in this time range/ }).waitFor();
+  expect(await page.getByRole('button', { name: 'Show all' }).count()).toBe(0);
 });
 
 test('the sign-in page says where tokens come from', async () => {
@@ -126,6 +140,5 @@ test('the sign-in page says where tokens come from', async () => {
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('Where do I get a token?').click();
   await page.getByText('dendro token create --name me --scope query').waitFor();
-  await tab.screenshot('sign-in-help');
-  expect(await findAccessibilityViolations(page)).toEqual([]);
+  await checkAppearance(tab, 'sign-in-help');
 });

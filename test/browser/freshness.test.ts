@@ -19,13 +19,13 @@ const waitForChart = () =>
     .getByRole('img', { name: /Invocations|Requests/ })
     .first()
     .waitFor();
-/** No other test requests it, so its result is not in the cache yet. */
-const UNCACHED_HOUR = '?view=functions&project=slow-river&interval=1hr';
-const ONE_HOUR = '?view=functions&project=busy-market&interval=1hr';
+const ONE_HOUR = '?view=functions&project=busy-market&range=1hr';
 
 describe('freshness bar', () => {
   test('the bar shows the increasing age of the result and the time of the newest record', async () => {
-    const page = await open(UNCACHED_HOUR);
+    const project = 'increasing-age'; // no other test requests it, so its result is not in the cache yet
+    await sendRecentInvocations(project);
+    const page = await open(`?view=functions&project=${project}&range=1hr`);
     await waitForChart();
     const text = page.locator('.freshness-text');
     expect(await text.textContent()).toMatch(/^Updated .+ ago.*data up to \d+ \w+ 20\d\d/);
@@ -46,7 +46,7 @@ describe('freshness bar', () => {
       route => route.fulfill({ body, contentType: 'application/json', headers: { Age: '200' } }),
       { times: 1 },
     );
-    await tab.goTo(`?view=functions&project=${project}&interval=5min`);
+    await tab.goTo(`?view=functions&project=${project}&range=5min`);
     await waitForChart();
     await expect.poll(() => queries().length).toBe(2);
     expect(queries().map(({ headers }) => headers['cache-control'])).toEqual([undefined, 'no-cache']);
@@ -94,7 +94,7 @@ describe('refresh', () => {
   });
 
   test('an expanded log record stays expanded after a refresh', async () => {
-    const page = await open('?view=logs&project=quiet-garden&tier=PRO');
+    const page = await open('?view=logs&project=quiet-garden&range=all');
     await page.locator('.log-toggle').nth(2).click();
     await page.getByRole('button', { name: 'Copy as JSON' }).waitFor();
     await page.clock.runFor(11_000);

@@ -33,31 +33,33 @@ describe('keyboard', () => {
       'Skip to content',
       'project',
       'Theme: system',
-      'Keyboard shortcuts',
+      'Keyboard shortcuts and search',
       'Sign out',
     ]);
     const custom = ['errors.hourly', 'paths.top', 'records.paged'];
     expect(order.slice(5, 11)).toEqual(['Functions', 'API usage', 'Logs', ...custom]);
-    expect(order[11]).toBe('The last day');
+    expect(order[11]).toBe('The last hour');
     expect(order.join()).toMatch(/Refresh,Succeeded.*,Errors/);
     await press('Shift+Tab');
     await page.getByRole('link', { name: 'Skip to content' }).focus();
+    tab.apiRequests.length = 0;
     await press('Enter', 'Tab');
-    expect(await readFocused()).toBe('The last day');
+    expect(await page.getByLabel('Function id').evaluate(field => field.matches(':focus'))).toBe(true);
+    expect(tab.apiRequests).toEqual([]);
   });
 
-  test('the arrow keys choose an interval', async () => {
+  test('the arrow keys choose a time range', async () => {
     const { page } = tab;
-    await tab.goTo('?view=functions&project=busy-market&interval=1hr');
+    await tab.goTo('?view=functions&project=busy-market&range=1hr');
     await page.getByRole('radio', { name: 'The last hour' }).focus();
     await press('ArrowRight');
-    await page.waitForURL(/interval=1day/);
+    await page.waitForURL(/range=1day/);
     expect(await readFocused()).toBe('The last day');
   });
 
   test('the arrow keys move along a chart and announce each bucket, Escape hides the tooltip, Enter and Space toggle a series', async () => {
     const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=daily');
+    await tab.goTo('?view=usage&project=busy-market&range=7day');
     const chart = page.getByRole('img', { name: /Requests by service area/ });
     await chart.focus();
     await press('End', 'ArrowLeft');
@@ -86,13 +88,15 @@ describe('keyboard', () => {
 
   test('a log record and its branches can be opened and closed, copied as JSON, and the arrow keys move between records', async () => {
     const { page } = tab;
-    await tab.goTo('?view=logs&project=quiet-garden&tier=PRO');
+    await tab.goTo('?view=logs&project=quiet-garden&range=all');
     const toggles = page.locator('.log-toggle');
     await toggles.first().focus();
     await press('ArrowDown', 'Enter');
     expect(await toggles.nth(1).getAttribute('aria-expanded')).toBe('true');
     const details = page.locator('.details');
     await details.getByText('user_agent').waitFor();
+    await press('Tab', 'Tab');
+    expect(await readFocused()).toBe('JSON');
     await press('Tab');
     expect(await readFocused()).toBe('Copy as JSON');
     await press('Enter');
@@ -123,7 +127,7 @@ describe('keyboard', () => {
 
   test('the filter hides loaded records that do not contain the text', async () => {
     const { page } = tab;
-    await tab.goTo('?view=logs&project=stormy-harbor');
+    await tab.goTo('?view=logs&project=stormy-harbor&range=all');
     await page.getByLabel('Filter loaded records').fill('websocket');
     const { rows } = await queryApi('logs.all', { project: 'stormy-harbor' });
     const matching = rows.filter(row => String(row['event_message']).includes('websocket'));

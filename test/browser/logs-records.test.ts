@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { text as readText } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { FORMULA, HTML, STACK_TRACE } from './support/search-records.ts';
+import { FORMULA, HTML, RAY, STACK_TRACE } from './support/search-records.ts';
 import { sendLogs } from './support/send-logs.ts';
 import { openTab, queryApi, type Tab } from './support/tab.ts';
 
@@ -16,7 +16,8 @@ beforeEach(async () => {
 });
 afterEach(() => tab.close());
 
-const SEARCH = '?view=logs&project=search&tier=PRO';
+const SEARCH = '?view=logs&project=search&kind=edge&range=all';
+const TRACED = '?view=logs&project=traced&kind=edge&range=all';
 const count = () => tab.page.locator('.logs-header p');
 const rows = () => tab.page.locator('.log-row');
 const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
@@ -30,7 +31,7 @@ const readClipboard = () => tab.page.evaluate<string>('navigator.clipboard.readT
 
 describe('pages', () => {
   test('older and newer pages contain every record once, even if all have one timestamp', async () => {
-    await open('?view=logs&project=burst&range=1day&tier=PRO');
+    await open('?view=logs&project=burst&range=1day');
     await count().getByText('Newest 100 of 250 records').waitFor();
     const first = await readMessages();
     await button('Older').click();
@@ -53,7 +54,7 @@ describe('pages', () => {
 
   test('while another page loads, the old records stay, and no button leads on from them', async () => {
     const { page } = tab;
-    await open('?view=logs&project=burst&range=1day&tier=PRO');
+    await open('?view=logs&project=burst&range=1day');
     await count().getByText('Newest 100 of 250 records').waitFor();
     const first = await readMessages();
     let release = () => {};
@@ -87,6 +88,15 @@ describe('pages', () => {
     expect(await count().textContent()).toBe('Newest 100 records');
   });
 
+  test('a page that the size of a response cut says so above the list', async () => {
+    await tab.page.route('**/logs.search?**', async route => {
+      const response = await route.fetch();
+      await route.fulfill({ response, headers: { ...response.headers(), 'dendro-clipped': 'byte-limit' } });
+    });
+    await open(SEARCH);
+    await tab.page.locator('.note').getByText('the size of a response is limited').waitFor();
+  });
+
   test('a link to a page shows the same page, and leads to the newest one', async () => {
     await open(`${SEARCH}&range=1day`);
     await button('Older').click();
@@ -101,7 +111,7 @@ describe('pages', () => {
 
   test('another project leads to its newest page', async () => {
     const { page } = tab;
-    await open('?view=logs&project=burst&range=1day&tier=PRO');
+    await open('?view=logs&project=burst&range=1day');
     await button('Older').click();
     await count().getByText('101–200 of 250 records').waitFor();
     await page.getByRole('combobox', { name: 'Project' }).fill('tied');
@@ -115,7 +125,7 @@ describe('pages', () => {
     await page.getByRole('combobox', { name: 'Project' }).fill('burst');
     await page.getByRole('combobox', { name: 'Project' }).press('Enter');
     await page.waitForURL(/view=functions&project=burst/);
-    await page.getByRole('link', { name: 'Logs' }).click();
+    await page.getByRole('link', { name: 'Logs', exact: true }).click();
     await count().getByText('Newest 100 of 250 records').waitFor();
   });
 });
@@ -137,7 +147,7 @@ describe('live tail', () => {
     const { page } = tab;
     await send('tail', 'record one');
     await page.clock.install();
-    await open('?view=logs&project=tail');
+    await open('?view=logs&project=tail&range=all');
     await send('tail', 'record two');
     await page.clock.runFor(3500);
     await expect.poll(readMessages).toEqual(['record two', 'record one']);
@@ -248,14 +258,35 @@ describe('details', () => {
     await count().getByText('Newest 100 of 200 records').waitFor();
   });
 
-  test('a value without a field is included as a phrase, and finds its record', async () => {
-    await openFirst(SEARCH);
-    await tab.page.locator('.tree .value', { hasText: HTML }).click();
-    await button(`Include note ${HTML}`).click();
-    await tab.page.waitForURL(/query=/);
-    expect(settings()['query']).toBe(`"${HTML}"`);
-    await count().getByText('1 record', { exact: true }).waitFor();
-  });
+  test.each([
+    ['by its path', 'note', HTML, `request.headers.note:"${HTML}"`, `${SEARCH}`],
+    ['by its path through an array', 'cf_ray', RAY, `request.headers.cf_ray:${RAY}`, TRACED],
+    ['by its key at the top of the metadata', 'region', 'eu-west', 'metadata.region:eu-west', TRACED],
+    ['by its path, also if it is true or false', 'retried', 'true', 'metadata.retried:true', TRACED],
+    [
+      'by its path, with an odd key in quotes',
+      'odd key',
+      'odd value',
+      'request.headers."odd key":"odd value"',
+      TRACED,
+    ],
+    ['as a phrase if it is in an array of several', '1', 'two', 'two', `${SEARCH}&kind=postgres`],
+    ['as a phrase if it has several lines', 'query', 'select 1', '"select 1"', `${SEARCH}&kind=postgres`],
+  ])(
+    'a value without a short name is included %s, and finds its record',
+    async (_, key, text, query, search) => {
+      await openFirst(search);
+      const values = tab.page.locator('.tree .value', { hasText: text });
+      const openTree = "for (const each of document.querySelectorAll('.tree details')) each.open = true";
+      // A branch is rendered when it is opened.
+      await expect.poll(() => tab.page.evaluate(openTree).then(() => values.count())).not.toBe(0);
+      await values.last().click();
+      await tab.page.getByRole('button', { name: `Include ${key} ${text}` }).click();
+      await tab.page.waitForURL(/query=/);
+      expect(settings()['query']).toBe(query);
+      await count().getByText('1 record', { exact: true }).waitFor();
+    },
+  );
 
   test('texts of records are shown as text, never as HTML', async () => {
     await openFirst(SEARCH);
@@ -290,6 +321,8 @@ describe('link to a record', () => {
     const { page } = tab;
     await page.locator('.log-toggle').first().click();
     await button('Surrounding records').click();
+    await page.locator('.surroundings .log-row[aria-current]').waitFor();
+    await button('Open as a page').click();
     await count().getByText('This record and 12 around it').waitFor(); // only two records are newer
     await page.goBack();
     await count().getByText('50 records', { exact: true }).waitFor();

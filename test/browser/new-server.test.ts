@@ -49,7 +49,7 @@ beforeAll(async () => {
     pinned: { scopes: ['query'], projects: [PROJECT] },
   });
   server = await startServer([
-    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder, '--packs', 'explore'],
+    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],
   ]);
 });
 afterAll(async () => {
@@ -91,7 +91,7 @@ test('a page without a project shows how to send the first record if the store i
 });
 
 test('the search of a project shows how to send the first record if the log is empty', async () => {
-  const page = await open('?view=logs&project=abc');
+  const page = await open('?view=logs&project=abc&range=all');
   await page.getByRole('heading', { name: 'Send your first log' }).waitFor();
   await page.getByText('"project":"abc"').waitFor();
 });
@@ -101,7 +101,7 @@ describe('30 endpoints', () => {
     const page = await open('?view=usage&project=abc');
     await page.getByRole('button', { name: 'Endpoints (30)' }).waitFor();
     const tabs = page.getByRole('navigation').getByRole('link');
-    await expect.poll(() => tabs.allTextContents()).toEqual(['Functions', 'API usage', 'Logs']);
+    await expect.poll(() => tabs.allTextContents()).toEqual(['Overview', 'Functions', 'API usage', 'Logs']);
     await page.keyboard.press('e');
     const links = page.locator('.nav-menu .nav-link:visible');
     await expect.poll(() => links.count()).toBe(30);
@@ -142,8 +142,8 @@ test('a time range whose start is after its end is explained and can be swapped'
   expect(tab.apiRequests.filter(({ url }) => url.pathname.includes('/explain/'))).toEqual([]);
   await page.getByRole('button', { name: 'Swap start and end' }).click();
   await page.getByRole('heading', { name: 'No rows' }).waitFor();
-  expect(await page.getByLabel('seen_start').inputValue()).toBe('2026-11-14T10:00:00');
-  expect(await page.getByLabel('seen_end').inputValue()).toBe('2026-11-15T10:00:00Z');
+  expect(await page.getByLabel('seen_start').inputValue()).toBe('2026-11-14T11:00');
+  expect(await page.getByLabel('seen_end').inputValue()).toBe('2026-11-15T11:00');
 });
 
 test('the command for an empty store sends a record that the console then shows', async () => {
@@ -170,7 +170,7 @@ test('the command for an empty store sends a record that the console then shows'
   });
   expect(await response.json()).toMatchObject({ accepted: 1, rejected: 0 });
   await expect.poll(countRecords, { timeout: 20_000 }).toBe(1);
-  await tab.goTo('?view=logs&project=it%27s-new');
+  await tab.goTo('?view=logs&project=it%27s-new&range=all');
   await page.getByText('GET /rest/v1/hello 200').first().waitFor();
 });
 
@@ -190,6 +190,8 @@ describe('projects and functions from the data', () => {
     await page.waitForURL(/project=it%27s-new/);
     await page.getByRole('img', { name: /^Invocations/ }).waitFor();
     expect(await page.getByLabel('Project').inputValue()).toBe(PROJECT);
+    await page.keyboard.press('?'); // the project field does not have the focus
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
   });
 
   test('a page without a project lists the projects with records, and the project field suggests them', async () => {
@@ -210,9 +212,9 @@ describe('projects and functions from the data', () => {
   });
 
   test('the function id suggests the functions of the project, and a click on a bar opens their logs', async () => {
-    const page = await open('?view=functions&project=it%27s-new&interval=1hr');
+    const page = await open('?view=functions&project=it%27s-new&range=1hr');
     await page.getByLabel('Function id').click();
-    const options = page.getByRole('group', { name: 'Invocations of the last hour' }).getByRole('option');
+    const options = page.getByRole('group', { name: 'Invocations in the last hour' }).getByRole('option');
     await expect.poll(() => options.allTextContents()).toEqual(['hello2', 'resize1']);
     await tab.screenshot('function-suggestions');
     await options.first().click();

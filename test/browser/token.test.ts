@@ -5,7 +5,7 @@ import { openTab, type Tab } from './support/tab.ts';
 let tab: Tab;
 afterEach(() => tab.close());
 
-const LOGS = '?view=logs&project=quiet-garden';
+const LOGS = '?view=logs&project=quiet-garden&range=all';
 
 /** Local storage, cookies and URL: everything the browser keeps except the session storage of the tab. */
 const readOtherStorage = () =>
@@ -33,6 +33,32 @@ describe('token', () => {
     expect(await page.evaluate('Object.values(sessionStorage)')).toContain(inject('token'));
     await page.reload();
     await page.locator('.log-row').first().waitFor();
+  });
+
+  test('a user who keeps signed in is signed in in other tabs, until sign-out', async () => {
+    tab = await openTab();
+    const { page } = tab;
+    await tab.goTo(LOGS);
+    await page.getByLabel('Keep me signed in on this browser').check();
+    await page.getByText('this browser stores it until you sign out').waitFor();
+    await signIn(inject('token'));
+    await page.locator('.log-row').first().waitFor();
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.locator('.log-row').first().waitFor();
+    await other.getByRole('button', { name: 'Sign out' }).click();
+    await other.getByLabel('API token').waitFor();
+    expect(await readOtherStorage()).not.toContain(inject('token'));
+    await page.reload();
+    await page.getByLabel('API token').waitFor();
+  });
+
+  test('a link that is opened without a token shows its target after sign-in', async () => {
+    tab = await openTab();
+    await tab.goTo('?view=usage&project=busy-market&range=7day');
+    await signIn(inject('token'));
+    await tab.page.getByRole('img', { name: /Requests/ }).waitFor();
+    expect(tab.page.url()).toContain('?view=usage&project=busy-market&range=7day');
   });
 
   test('a token that is unknown or that a header cannot contain is rejected with a reason, and another can be entered', async () => {

@@ -17,7 +17,7 @@ describe('URL state', () => {
     await page.getByLabel('Project').fill('slow-river');
     await page.getByLabel('Project').press('Enter');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();
-    expect(settings()).toEqual({ view: 'functions', project: 'slow-river', interval: '1day' });
+    expect(settings()).toEqual({ view: 'functions', project: 'slow-river', range: '1hr' });
     await page.getByRole('radio', { name: 'The last 7 days' }).check();
     await page.getByLabel('Function id').fill('level');
     await page.getByLabel('Function id').press('Enter');
@@ -36,32 +36,34 @@ describe('URL state', () => {
 
   test('the URL keeps the project across views, and the settings of each view', async () => {
     const { page } = tab;
-    await tab.goTo('?view=usage&project=busy-market&interval=daily');
-    await page.getByRole('link', { name: 'Logs' }).click();
+    await tab.goTo('?view=usage&project=busy-market&range=7day');
+    await page.getByRole('link', { name: 'Logs', exact: true }).click();
     await page.locator('.log-row').first().waitFor();
-    expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: 'all', tier: 'FREE' });
-    await page.getByLabel('Tier', { exact: true }).selectOption('PRO');
+    expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: '7day' });
     await page.getByRole('radio', { name: 'The last 15 minutes' }).check();
     await page.waitForURL(/range=15min/);
-    expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: '15min', tier: 'PRO' });
+    expect(settings()).toEqual({ view: 'logs', project: 'busy-market', range: '15min' });
+    await page.getByRole('link', { name: 'Functions' }).click();
+    await page.getByLabel('Function id').fill('search');
+    await page.getByLabel('Function id').press('Enter');
+    await page.waitForURL(/function=search/);
     await page.getByRole('link', { name: 'API usage' }).click();
     await page.waitForURL(/view=usage/);
-    expect(settings()).toEqual({ view: 'usage', project: 'busy-market', interval: 'daily' });
+    expect(settings()).toEqual({ view: 'usage', project: 'busy-market', range: '15min' });
+    await page.getByRole('link', { name: 'Functions' }).click();
+    await page.waitForURL(/function=search/);
+    for (let i = 0; i < 4; i++) await page.goBack();
+    await page.waitForURL(/range=15min/);
     await page.goBack();
-    await page.waitForURL(/view=logs/);
-    expect(await page.getByLabel('Tier', { exact: true }).inputValue()).toBe('PRO');
-    await page.goBack();
-    await page.waitForURL(/range=all/);
-    expect(
-      await page.getByRole('radio', { name: 'All records within the retention of the tier' }).isChecked(),
-    ).toBe(true);
+    await page.waitForURL(/range=7day/);
+    expect(await page.getByRole('radio', { name: 'The last 7 days' }).isChecked()).toBe(true);
   });
 
-  test('a URL with an unknown view opens the first view, and an unlisted interval is the fallback of the endpoint', async () => {
+  test('a URL with an unknown view opens the first view, and an unknown range is the default', async () => {
     const { page } = tab;
-    await tab.goTo('?view=nonsense&project=busy-market&nonsense=1&interval=bogus');
+    await tab.goTo('?view=nonsense&project=busy-market&nonsense=1&range=bogus');
     await page.getByRole('img', { name: /Invocations/ }).waitFor();
     expect(settings()).toMatchObject({ view: 'functions', project: 'busy-market' });
-    expect(await page.getByRole('radio', { name: 'The last day' }).isChecked()).toBe(true);
+    expect(await page.getByRole('radio', { name: 'The last hour' }).isChecked()).toBe(true);
   });
 });

@@ -1,11 +1,12 @@
 // Compares the values on the page with those of the API. Each chart has a table of its values, which the tests read.
+import { text as readText } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { sendRecentInvocations } from './support/send-logs.ts';
 import { openTab, queryApi, readTable, type Tab } from './support/tab.ts';
 
 let tab: Tab;
 beforeAll(async () => {
-  tab = await openTab({ token: inject('token') });
+  tab = await openTab({ token: inject('token'), expectedStatuses: [400] }); // an interval that only the page's catalog has
 });
 afterAll(() => tab.close());
 
@@ -30,7 +31,7 @@ describe('functions view', () => {
     ['7day', 'quiet-garden'],
   ])('interval %s of project %s: the table has the values of the API', async (interval, project) => {
     if (project.startsWith('recent-')) await sendRecentInvocations(project);
-    await tab.goTo(`?view=functions&project=${project}&interval=${interval}`);
+    await tab.goTo(`?view=functions&project=${project}&range=${interval}`);
     await tab.page.getByText('All values as a table').click();
     const table = await readTable(tab.page, 'Invocations, errors and execution times');
     const { rows } = await queryApi('functions.invocation-stats', { project, interval });
@@ -43,7 +44,7 @@ describe('functions view', () => {
   test('the function id filters the table and the legend', async () => {
     const parameters = { project: 'slow-river', interval: '7day', function_id: 'level' };
     const { page } = tab;
-    await tab.goTo('?view=functions&project=slow-river&interval=7day');
+    await tab.goTo('?view=functions&project=slow-river&range=7day');
     await page.getByLabel('Function id').fill('level');
     await page.getByLabel('Function id').press('Enter');
     const { rows } = await queryApi('functions.invocation-stats', parameters);
@@ -58,27 +59,27 @@ describe('functions view', () => {
 describe('API usage view', () => {
   const AREAS = ['rest', 'auth', 'storage', 'realtime'].map(area => `total_${area}_requests`);
 
-  test.each(['minutely', 'hourly', 'daily'])(
-    'interval %s: table and legend have the values of the API',
-    async interval => {
-      await tab.goTo(`?view=usage&project=busy-market&interval=${interval}`);
-      await tab.page.getByText('All values as a table').click();
-      const table = await readTable(tab.page, 'Requests by service area');
-      const { rows } = await queryApi('usage.api-counts', { project: 'busy-market', interval });
-      expect(rows.length).toBeGreaterThan(0);
-      expect(table).toEqual(
-        rows.map(row => [
-          iso(Date.parse(String(row['timestamp'])) * 1000),
-          ...AREAS.map(name => String(row[name])),
-        ]),
-      );
-      for (const name of AREAS) {
-        const total = rows.reduce((sum, row) => sum + Number(row[name]), 0);
-        const entry = tab.page.locator(`[data-series="${name}"] .legend-value`);
-        expect(await entry.textContent()).toBe(total.toLocaleString('en-GB'));
-      }
-    },
-  );
+  test.each([
+    ['1hr', 'minutely'],
+    ['7day', 'daily'],
+  ])('range %s: table and legend have the values of the API', async (range, interval) => {
+    await tab.goTo(`?view=usage&project=busy-market&range=${range}`);
+    await tab.page.getByText('All values as a table').click();
+    const table = await readTable(tab.page, 'Requests by service area');
+    const { rows } = await queryApi('usage.api-counts', { project: 'busy-market', interval });
+    expect(rows.length).toBeGreaterThan(0);
+    expect(table).toEqual(
+      rows.map(row => [
+        iso(Date.parse(String(row['timestamp'])) * 1000),
+        ...AREAS.map(name => String(row[name])),
+      ]),
+    );
+    for (const name of AREAS) {
+      const total = rows.reduce((sum, row) => sum + Number(row[name]), 0);
+      const entry = tab.page.locator(`[data-series="${name}"] .legend-value`);
+      expect(await entry.textContent()).toBe(total.toLocaleString('en-GB'));
+    }
+  });
 });
 
 describe('logs view', () => {
@@ -99,7 +100,7 @@ describe('logs view', () => {
 
   test.each(['FREE', 'PRO'])('tier %s: the table has the newest records of the API', async tier => {
     const project = 'quiet-garden';
-    await tab.goTo(`?view=logs&project=${project}&tier=${tier}`);
+    await tab.goTo(`?view=logs&project=${project}&range=all&tier=${tier}`);
     await tab.page.locator('.log-row').first().waitFor();
     const { rows } = await queryApi('logs.all', { project, project_tier: tier });
     expect(await readRows()).toEqual(rows.map(toExpected));
@@ -108,7 +109,7 @@ describe('logs view', () => {
   test('older records are appended without duplicates or gaps', async () => {
     const project = 'stormy-harbor';
     const { page } = tab;
-    await tab.goTo(`?view=logs&project=${project}`);
+    await tab.goTo(`?view=logs&project=${project}&range=all`);
     await page.getByRole('button', { name: 'Load older records' }).click();
     await page.locator('.log-row').nth(150).waitFor();
     const first = await queryApi('logs.all', { project, project_tier: 'FREE' });
@@ -122,7 +123,7 @@ describe('logs view', () => {
 
   test('the view says that records may be missing if they share the timestamp of a whole page, and continues after it', async () => {
     const { page } = tab;
-    await tab.goTo('?view=logs&project=tied');
+    await tab.goTo('?view=logs&project=tied&range=all');
     const note = page.getByText('Records may be missing');
     const loadOlder = page.getByRole('button', { name: 'Load older records' });
     const ids = async () => (await readRows()).length;
@@ -144,7 +145,7 @@ describe('logs view', () => {
 
   test('a full page whose records have different timestamps does not say that records may be missing', async () => {
     const { page } = tab;
-    await tab.goTo('?view=logs&project=page');
+    await tab.goTo('?view=logs&project=page&range=all');
     await page.getByText('100 records', { exact: true }).waitFor();
     const loadOlder = page.getByRole('button', { name: 'Load older records' });
     await loadOlder.click();
@@ -155,7 +156,7 @@ describe('logs view', () => {
 
   test('one record is counted in the singular', async () => {
     const { page } = tab;
-    await tab.goTo('?view=logs&project=single');
+    await tab.goTo('?view=logs&project=single&range=all');
     await page.getByText('1 record', { exact: true }).waitFor();
     await page.getByLabel('Filter loaded records').fill('something');
     await page.getByText('1 of 1 record', { exact: true }).waitFor();
@@ -172,7 +173,7 @@ describe('logs view', () => {
         contentType: 'application/json',
       }),
     );
-    await tab.goTo('?view=logs&project=busy-market');
+    await tab.goTo('?view=logs&project=busy-market&range=all');
     await page.locator('.log-toggle').click();
     expect(await page.locator('.tree-number').allTextContents()).toEqual([
       '12345678901234567890',
@@ -228,6 +229,93 @@ describe('view of a custom endpoint', () => {
     ]);
     await expect.poll(() => readTable(page, 'Rows of errors.hourly')).toEqual(expected);
     expect(await page.locator('.chart:visible').count()).toBe(2); // shares would look flat next to counts
+  });
+
+  test('the rows of a custom endpoint can be sorted, saved as CSV and requested with curl', async () => {
+    const { page } = tab;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await tab.goTo('?view=endpoint.paths.top&project=busy-market');
+    const { rows } = await queryApi('paths.top', { project: 'busy-market' });
+    const paths = rows.map(row => String(row['path']));
+    const readPaths = async () => (await readTable(page, 'Rows of paths.top')).map(([path]) => path);
+    expect(await readPaths()).toEqual(paths);
+    await page.getByRole('button', { name: 'path', exact: true }).click();
+    expect(await readPaths()).toEqual([...paths].sort());
+    await page.getByRole('button', { name: 'requests', exact: true }).click();
+    // Paths with equally many requests stay in the order of the response.
+    const ascending = [...rows].sort((a, b) => Number(a['requests']) - Number(b['requests']));
+    expect(await readPaths()).toEqual(ascending.map(row => row['path']));
+    await page.getByRole('button', { name: 'requests', exact: true }).click();
+    expect(await readPaths()).toEqual(paths);
+    expect(await page.getByRole('columnheader', { name: 'requests' }).getAttribute('aria-sort')).toBe(
+      'descending',
+    );
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const text = await readText(await (await downloading).createReadStream());
+    expect(text.split('\r\n')[1]).toBe(`${paths[0]},${rows[0]?.['requests']}`);
+    await page.getByRole('button', { name: 'Copy as curl' }).click();
+    await page.getByText('Copied').waitFor();
+    const command = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(command).toContain("--data-urlencode 'project=busy-market'");
+    expect(command).not.toContain(inject('token'));
+  });
+
+  test('a CSV file has negative numbers as numbers, and no formula', async () => {
+    const { page } = tab;
+    const rows = ['-12.5', '-1+1', '=1', '-'].map((path, i) => ({ path, requests: -i - 0.5 }));
+    await page.route('**/query/paths.top?**', route => route.fulfill({ json: { result: rows } }));
+    await tab.goTo('?view=endpoint.paths.top&project=busy-market');
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const text = await readText(await (await downloading).createReadStream());
+    expect(text.split('\r\n').slice(1, 5)).toEqual(['-12.5,-0.5', "'-1+1,-1.5", "'=1,-2.5", "'-,-3.5"]);
+  });
+
+  test('a time of a custom endpoint is entered in the time zone of the user', async () => {
+    const { page } = tab;
+    await tab.goTo('?view=endpoint.errors.hourly&project=busy-market&p.after=2026-11-14T09:30:00Z');
+    const field = page.getByLabel('after', { exact: true });
+    expect(await field.inputValue()).toBe('2026-11-14T10:30');
+    await field.fill('2026-11-15T12:00');
+    await field.press('Enter');
+    await page.waitForURL(url => url.searchParams.get('p.after') === '2026-11-15T11:00:00Z');
+  });
+
+  test('rows of one time are lines by a text column', async () => {
+    const { page } = tab;
+    await page.route('**/api/endpoints', async route => {
+      const response = await route.fetch();
+      const catalog = (await response.json()) as { result: { name: string; columns: object[] }[] };
+      const column = { name: 'region', type: 'text', nullable: false, description: 'Region.' };
+      catalog.result.find(({ name }) => name === 'errors.hourly')?.columns.push(column);
+      await route.fulfill({ response, json: catalog });
+    });
+    let regions = ['eu', '<img src=x>'];
+    const createRows = () =>
+      [8, 9].flatMap(hour =>
+        regions.map(region => ({
+          hour: `2026-11-14T0${hour}:00:00Z`,
+          requests: hour,
+          rest_share: 0,
+          region,
+        })),
+      );
+    await page.route('**/query/errors.hourly?**', route =>
+      route.fulfill({ json: { result: createRows() }, headers: { 'Dendro-Clipped': 'retention' } }),
+    );
+    await tab.goTo('?view=endpoint.errors.hourly&project=busy-market');
+    const legend = () => page.locator('.legend-name').allTextContents();
+    await expect.poll(legend).toEqual(['eu', '<img src=x>']);
+    expect(await page.locator('img[src="x"]').count()).toBe(0);
+    await page.getByText('4 rows, only those within the retention').waitFor();
+    regions = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByRole('heading', { name: 'a, b, c, d, e, f (6 of 8)' }).waitFor();
+    regions = ['a', 'a'];
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await expect.poll(legend).toEqual(['requests', 'rest_share']);
+    await page.unrouteAll();
   });
 
   test('the legend shows a dash for a column of a custom endpoint that has no values', async () => {
@@ -346,33 +434,24 @@ describe('intervals and tiers', () => {
     await page.unrouteAll();
   };
 
-  const hours = { window_seconds: 7200, bucket_seconds: 60 };
-  const quarters = { window_seconds: 86_400, bucket_seconds: 900 };
-  test.each([
-    ['functions', '2hr', hours, '5 min,15 min,1 hour,1 day,7 days,2 hours', 'The last 2 hours'],
-    [
-      'usage',
-      'quarterly',
-      quarters,
-      'Minutely,Hourly,Daily,Quarterly',
-      'The last day, one bucket per 15 minutes',
-    ],
-  ])('the intervals of the view %s are those of the catalog', async (view, name, values, names, label) => {
-    await openWithChoice(`?view=${view}`, 'interval', name, values);
-    expect(String(await tab.page.locator('.segment').allTextContents())).toBe(names);
-    expect(await tab.page.getByRole('radio', { name: label }).isChecked()).toBe(true);
+  test('a range uses the interval of the catalog that has the shortest buckets', async () => {
+    const quarters = { window_seconds: 86_400, bucket_seconds: 900 };
+    await openWithChoice('?view=usage&project=busy-market&range=1day', 'interval', 'quarterly', quarters);
+    const sent = () => tab.apiRequests.findLast(({ url }) => url.pathname.endsWith('/usage.api-counts'));
+    await expect.poll(() => sent()?.url.searchParams.get('interval')).toBe('quarterly');
   });
 
-  test('the tiers of the logs view are those of the catalog, with their retention', async () => {
-    await openWithChoice('?view=logs', 'project_tier', 'TEAM', { retention_days: 28 });
-    const tier = tab.page.getByLabel('Tier', { exact: true });
-    expect(await tier.locator('option').allTextContents()).toEqual([
-      'FREE · 1 day',
-      'PRO · 7 days',
-      'PAYG · 90 days',
-      'ENTERPRISE · 90 days',
-      'TEAM · 28 days',
-    ]);
-    expect(await tier.inputValue()).toBe('TEAM');
+  test('a page shows the tier with the longest retention, unless its link has another, which it names', async () => {
+    const { page } = tab;
+    const days = { retention_days: 400 };
+    await openWithChoice('?view=logs&project=busy-market&range=7day', 'project_tier', 'TEAM', days);
+    const sent = () => tab.apiRequests.findLast(({ url }) => url.pathname.endsWith('/logs.all'));
+    await expect.poll(() => sent()?.url.searchParams.get('project_tier')).toBe('TEAM');
+    expect(page.url()).not.toContain('tier');
+    await tab.goTo('?view=logs&project=busy-market&range=7day&tier=FREE');
+    await page.getByText('The time range starts before the retention of the tier').waitFor();
+    await page.getByRole('button', { name: 'Without the limit of FREE' }).click();
+    await page.getByText('The time range starts before').waitFor({ state: 'hidden' });
+    expect(sent()?.url.searchParams.get('project_tier')).toBe('ENTERPRISE');
   });
 });

@@ -10,7 +10,7 @@ import { openConnection, rawRequest } from '../support/raw-http.ts';
 import { useApp } from '../support/use-app.ts';
 
 const BUILT = join(import.meta.dirname, '../../dist/console');
-const FIRST_LOAD_LIMIT_BYTES = 150_000;
+const FIRST_LOAD_LIMIT_BYTES = 120_000;
 
 describe('the console', () => {
   let assets: string[];
@@ -61,7 +61,7 @@ describe('the console', () => {
     expect(page).not.toMatch(/<style|style=|<script(?![^>]* src=)|\son\w+=/);
   });
 
-  test('a first load transfers less than 150 kB', async () => {
+  test('a first load transfers less than 120 kB', async () => {
     let bytes = 0;
     for (const path of ['/', ...assets]) {
       const { headers } = await raw(path, { 'Accept-Encoding': 'gzip' }, 'HEAD');

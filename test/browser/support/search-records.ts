@@ -15,6 +15,7 @@ export const STACK_TRACE = 'division by zero\n  at divide (math.sql:3)\n    at m
 /**
  * Project `search`: 250 requests, one per minute; the newest one has a formula as its message, and HTML in its metadata. Postgres
  * records with a stack trace and a long array, and two function requests. Project `burst`: 250 requests of the same microsecond.
+ * Project `traced`: a record of each kind; three of them have the id of a request.
  */
 export async function* createSearchRecords(): AsyncGenerator<LogLines> {
   const now = BigInt(Date.now()) * 1000n;
@@ -46,7 +47,36 @@ export async function* createSearchRecords(): AsyncGenerator<LogLines> {
     createInvocation('hello', 200, now - MINUTE),
     createInvocation('report', 500, now - 2n * MINUTE),
   ]);
+  const creators: Partial<Record<string, typeof record>> = {
+    edge: edgeRecord,
+    function_edge: functionEdgeRecord,
+  };
+  for (const [i, [kind, metadata]] of Object.entries(TRACED).entries()) {
+    const at = now - BigInt(10 + i) * MINUTE;
+    const options = { project: 'traced', id: `traced-${kind}`, at, message: `${kind} record`, metadata };
+    yield toLines(kind as LogKind, [(creators[kind] ?? record)(options)]);
+  }
 }
+
+export const RAY = '8f3a51c2d0e1f234-FRA';
+
+/** The metadata of the records of project `traced`, by kind. */
+const TRACED: Record<LogKind, Record<string, unknown>> = {
+  edge: {
+    request: [{ method: 'GET', path: '/a', headers: [{ cf_ray: RAY, 'odd key': 'odd value' }] }],
+    response: { status_code: 503 },
+    region: 'eu-west',
+    retried: true,
+  },
+  postgres: { parsed: { error_severity: 'ERROR', detail: `failed for ${RAY}` } },
+  function_edge: { function_id: 'hello', response: { status_code: 200 }, execution_time_ms: 5 },
+  function: { function_id: 'hello', level: 'warning', cf_ray: RAY },
+  auth: { level: 'info', status: 401, path: '/token' },
+  realtime: { level: 'info' },
+  storage: { level: 'info', req: { method: 'GET', url: '/b' }, res: { statusCode: 404 } },
+  rest: { level: 'info' },
+  pooler: { level: 'info' },
+};
 
 function toLines(kind: LogKind, records: readonly LogRecord[]): LogLines {
   return toLogLines(kind, records);

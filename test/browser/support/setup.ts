@@ -90,7 +90,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   });
   const custom = writeCustomEndpoints();
   const server = await startServer([
-    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder, '--packs', 'explore'],
+    ...['--data', data.path, '--tokens', tokens.file, '--endpoints', custom.folder],
   ]);
   const browser = await chromium.launchServer({
     executablePath: process.env['CHROMIUM'] ?? 'chromium',

@@ -17,7 +17,7 @@ export interface Tab {
   close(): Promise<void>;
 }
 
-const DESKTOP = { width: 1280, height: 900 };
+export const DESKTOP = { width: 1280, height: 900 };
 export const PHONE = { width: 375, height: 740 };
 
 let connection: Promise<Browser> | undefined;
@@ -96,9 +96,10 @@ export function sumColumn(rows: TestResponse['rows'], column: string): number {
   return rows.reduce((sum, row) => sum + Number(row[column]), 0);
 }
 
-/** The cells of a table, row by row: the exact value of a number or time, the text of any other cell. */
+/** The cells of a table, row by row: the exact value of a number or time, the text of any other cell. Waits for the first row. */
 export async function readTable(page: Page, caption: string): Promise<string[][]> {
   const rows = page.getByRole('table', { name: caption }).locator('tbody tr');
+  await rows.first().waitFor();
   return rows.evaluateAll(elements =>
     elements.map(element =>
       [...element.children].map(cell => {
