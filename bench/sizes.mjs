@@ -21,6 +21,7 @@ export const SIZES = {
       minRounds: 3,
       limitMs: 5000,
     },
+    studio: { warmUps: 2, rounds: 31, minRounds: 9, limitMs: 4000 },
     growth: {
       perKind: [500_000, 5_000_000, 15_000_000],
       quietSeconds: QUIET_SECONDS,
@@ -30,6 +31,7 @@ export const SIZES = {
       limitMs: 3000,
     },
     service: { starts: 5, oneClientRequests: 300, clients: 50, seconds: 15, intakeSeconds: 15 },
+    alerts: { rounds: 3, seconds: 60 },
     'http-layer': { rounds: 7, secondsPerRound: 4, warmUpSeconds: 3 },
     intake: { seconds: 15, fileRecords: 1_000_000, fileRounds: 2, requests: 300 },
     warming: { entries: 10_000, recordsPerKind: 50_000, rounds: 6, roundMs: 1000 },
@@ -39,6 +41,7 @@ export const SIZES = {
     peers: { warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
     postgres: { quietSeconds: 0, warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
     search: { postgresShare: 0.2, quietSeconds: 0, warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
+    studio: { warmUps: 1, rounds: 3, minRounds: 3, limitMs: 1000 },
     growth: {
       perKind: [5_000, 20_000, 60_000],
       quietSeconds: 0,
@@ -48,6 +51,7 @@ export const SIZES = {
       limitMs: 1000,
     },
     service: { starts: 1, oneClientRequests: 30, clients: 50, seconds: 2, intakeSeconds: 3 },
+    alerts: { rounds: 1, seconds: 3 },
     'http-layer': { rounds: 1, secondsPerRound: 1, warmUpSeconds: 1 },
     intake: { seconds: 3, fileRecords: 20_000, fileRounds: 1, requests: 30 },
     warming: { entries: 300, recordsPerKind: 5_000, rounds: 3, roundMs: 800 },

@@ -27,6 +27,8 @@ export interface BenchRequest {
   parameters: Record<string, string>;
   /** The request uses a token that is pinned to this project. */
   pinnedProject?: string;
+  /** Only in the suite `studio`: the query of Studio that returns the same. */
+  sql?: string;
   /** Only in the suite `growth`: the size of the project, as in `FixedProject`. */
   size?: string;
   /** Only in the suite `growth`: the label without that size. Requests with the same text share a panel of the plot. */
@@ -94,9 +96,19 @@ export interface Table {
 export interface SuiteResults {
   peers: Comparison & { perKind: number };
   postgres: Comparison & { perKind: number };
-  search: { perKind: number; postgresShare: number; large?: Comparison; small?: Comparison; faults: Fault[] };
+  search: {
+    perKind: number;
+    postgresShare: number;
+    large?: Comparison;
+    /** Only Dendro. */
+    alone?: Comparison;
+    small?: Comparison;
+    faults: Fault[];
+  };
+  studio: Comparison & { perKind: number; refused: Record<string, number> };
   growth: Comparison;
   service: Awaited<ReturnType<typeof import('./suites/service.mjs').measureService>>;
+  alerts: Awaited<ReturnType<typeof import('./suites/alerts.mjs').measureAlerts>>;
   'http-layer': Awaited<ReturnType<typeof import('./suites/http-layer.mjs').measureHttpLayer>>;
   intake: Awaited<ReturnType<typeof import('./suites/intake.mjs').measureIntake>>;
   warming: Awaited<ReturnType<typeof import('./suites/warming.mjs').measureWarming>>;

@@ -6,6 +6,7 @@ import { median, percentile } from '../tools/statistics.mjs';
 /** @type {Record<string, string>} */
 export const SYSTEM_NAMES = {
   dendro: 'Dendro',
+  studio: 'Studio',
   duckdb: 'DuckDB alone',
   clickhouse: 'ClickHouse',
   postgres: 'PostgreSQL',

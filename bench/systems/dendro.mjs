@@ -12,6 +12,8 @@ import { sendTimedRequest } from '../tools/timed-request.mjs';
 const dendro = join(import.meta.dirname, '..', '..', 'bin', 'dendro');
 const compactProcess = join(import.meta.dirname, 'compact-process.mjs');
 export const API_KEY = 'benchmark-api-key-0123456789';
+/** With --studio, it allows the parameter `sql`. */
+const QUERY_KEY = 'benchmark-query-key-0123456789';
 /** The default of `dendro serve`. */
 export const MEMORY_LIMIT = '500MB';
 /** The value that bin/dendro sets, for processes of the benchmark that bin/dendro does not start. */
@@ -72,7 +74,7 @@ export async function serveDendro(
   const server = await workspace.start(
     command,
     /^internal: listening on (.*)/,
-    { DENDRO_API_KEY: API_KEY },
+    { DENDRO_API_KEY: API_KEY, DENDRO_QUERY_KEY: QUERY_KEY },
     line => {
       publicUrl ??= /^public: listening on (.*)/.exec(line)?.[1]; // printed before the internal address
     },
@@ -82,12 +84,15 @@ export async function serveDendro(
     name: 'dendro',
     command: workspace.describe(command),
     internalUrl: server.readyText,
+    /** Of the public listener. */
+    url: () => publicUrl,
     pid: server.child.pid,
 
     /** @param {Pick<BenchRequest, 'endpoint' | 'parameters' | 'pinnedProject'>} request */
     async query({ endpoint, parameters, pinnedProject }, withRows = false, agent = defaultAgent) {
       const url = `${publicUrl}/api/endpoints/query/${endpoint}?${new URLSearchParams(parameters)}`;
-      const apiKey = pinnedProject === undefined ? API_KEY : tokens[pinnedProject];
+      const ownKey = parameters['sql'] === undefined ? API_KEY : QUERY_KEY;
+      const apiKey = pinnedProject === undefined ? ownKey : tokens[pinnedProject];
       const { ms, body, cacheStatus } = await sendTimedRequest(url, { agent, apiKey });
       if (cacheStatus.includes('hit')) throw new Error(`${url} was served from the cache, not the store`);
       /** @type {object[]} */
