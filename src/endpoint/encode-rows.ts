@@ -163,8 +163,8 @@ function protectSpreadsheet(columns: readonly Column[], cells: readonly string[]
   });
 }
 
-/** Formats the cells of a row as plain text, for CSV and for tables in a terminal. */
-export function formatCells(columns: readonly Column[], row: Row, isoTimestamps: boolean): string[] {
+/** Formats the cells of a row as plain text, for CSV. */
+function formatCells(columns: readonly Column[], row: Row, isoTimestamps: boolean): string[] {
   return columns.map(({ type }, index) => {
     const cell = row[index] ?? null;
     if (cell === null) return '';
