@@ -399,7 +399,10 @@ export class Alerts {
     const { endpoint, values, definition } = alert;
     const request = { id: 'alert', signal: this.#closing.signal };
     const dependencies = { store, clock, maxResultBytes, observe };
-    const { result } = await runEndpoint(dependencies, endpoint, values, { request, isBackground: true });
+    const { value: result } = await runEndpoint(dependencies, endpoint, values, {
+      request,
+      isBackground: true,
+    });
     const { clipped, missingParts, dataThrough } = result.notes;
     const problems = await toProblems(alert, result);
     const oldest = clock() - BigInt(definition.no_data?.alert ?? 0) * 1000n;

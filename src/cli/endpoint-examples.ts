@@ -55,7 +55,7 @@ export async function runExample(
       Object.entries(example.parameters).map(([name, value]): [string, string] => [name, String(value)]),
     );
     const values = bindParameters(endpoint.definition, parameters);
-    const { result } = await runEndpoint({ store, clock: () => nowMicros }, endpoint, values);
+    const { value: result } = await runEndpoint({ store, clock: () => nowMicros }, endpoint, values);
     const encoding = { format: 'json', isoTimestamps: false } as const;
     const { body } = await encodeRows(listColumns(endpoint.definition), result.rows, encoding);
     const { result: rows } = JSON.parse(body.toString()) as { result: unknown[] };

@@ -47,8 +47,6 @@ export type ClippedReason = 'row-limit' | 'byte-limit' | 'time-limit' | 'retenti
 export interface ResultOptions {
   /** The limit of a body before compression; rows beyond it are cut. */
   readonly maxBytes?: number | undefined;
-  /** Called after each new encoding, because it increases `bytes`. */
-  readonly onSizeChange?: (() => void) | undefined;
   /** Undefined: the endpoint has no pages. */
   readonly cursorAfter?: CursorAfter | undefined;
 }
@@ -90,7 +88,7 @@ export class EndpointResult {
     return this.#options.cursorAfter?.(this.rows.length, false);
   }
 
-  /** Estimated size in memory. */
+  /** Estimated size in memory. Grows with each new encoding. */
   get bytes(): number {
     return this.rowBytes + this.#encodedBytes;
   }
@@ -111,7 +109,6 @@ export class EndpointResult {
       const encoded = await creating;
       this.#encoded.set(key, encoded);
       this.#encodedBytes += encoded.body.length;
-      this.#options.onSizeChange?.();
       return encoded;
     } catch (error) {
       this.#encodings.delete(key); // the next request retries

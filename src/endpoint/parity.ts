@@ -55,11 +55,11 @@ export async function compareStores(
         runEndpoint({ store: second.store, clock }, counterpart, values),
       ]);
       queries++;
-      rows += firstRun.result.rows.length;
+      rows += firstRun.value.rows.length;
       const description = findDifference(
         listColumns(definition),
-        { store: first.store.name, rows: firstRun.result.rows },
-        { store: second.store.name, rows: secondRun.result.rows },
+        { store: first.store.name, rows: firstRun.value.rows },
+        { store: second.store.name, rows: secondRun.value.rows },
       );
       if (description !== undefined)
         differences.push({ endpoint: definition.name, parameters: parameters.toString(), description });

@@ -65,15 +65,10 @@ export interface RequestContext {
   readonly signal: AbortSignal;
 }
 
-/** A result, and how it was obtained. */
-export interface EndpointRun {
-  readonly result: EndpointResult;
+/** A result, and how it was obtained. Without a cache, the times are 0. */
+export interface EndpointRun extends Omit<CacheResult<EndpointResult>, 'outcome'> {
   /** `bypass`: the endpoint is not cached, or there is no cache. */
   readonly outcome: CacheOutcome | 'bypass';
-  readonly ageMs: number;
-  /** As in CacheResult; 0 if the result is not cached. */
-  readonly freshForMs: number;
-  readonly expiresInMs: number;
   /** The cache key of the result; undefined with the outcome `bypass`. */
   readonly key?: string;
 }
@@ -105,13 +100,13 @@ export async function runEndpoint(
   }
   const key = createKey(prepared);
   const cached = forceRefresh ? undefined : cache.getCached(key);
-  if (cached !== undefined) return toRun(key, cached);
+  if (cached !== undefined) return { ...cached, key };
   beforeLoad?.(caller);
   const { lifetime_seconds, warming_seconds } = definition.cache;
   const lifetime = { lifetimeMs: lifetime_seconds * 1000, refreshAfterMs: warming_seconds * 1000 };
-  const load = createLoad(dependencies, prepared, request, () => cache.updateSize(key));
+  const load = createLoad(dependencies, prepared, request);
   const getOptions = { forceRefresh, caller, signal: request?.signal };
-  return toRun(key, await cache.get({ key, lifetime, load }, getOptions));
+  return { ...(await cache.get({ key, lifetime, load }, getOptions)), key };
 }
 
 function createKey({ endpoint: { definition }, values, pin }: PreparedQuery): string {
@@ -138,16 +133,11 @@ export function findPin(
   return projects.filter(project => project === values['project']?.value).slice(0, 1);
 }
 
-function toRun(key: string, { value: result, ...cached }: CacheResult<EndpointResult>): EndpointRun {
-  return { result, ...cached, key };
-}
-
 /** The cache entry keeps the returned function for its refreshes, so the function drops its reference to the request. */
 function createLoad(
   dependencies: EndpointDependencies,
   prepared: PreparedQuery,
   request: RequestContext | undefined,
-  onSizeChange: () => void,
 ): Load<EndpointResult> {
   const { definition } = prepared.endpoint;
   let firstRequest = request;
@@ -155,7 +145,7 @@ function createLoad(
     const requestId = callers.ids.size === 0 ? 'warming' : firstRequest?.id;
     firstRequest = undefined;
     const label = createLabel(definition, requestId);
-    return loadResult(dependencies, prepared, { signal, callers, label, requestId }, onSizeChange);
+    return loadResult(dependencies, prepared, { signal, callers, label, requestId });
   };
 }
 
@@ -190,8 +180,8 @@ async function runUncached(
   options: RunOptions,
 ): Promise<EndpointRun> {
   const queryOptions = toQueryOptions(prepared.endpoint.definition, options);
-  const result = await loadResult(dependencies, prepared, queryOptions);
-  return { result, outcome: 'bypass', ageMs: 0, freshForMs: 0, expiresInMs: 0 };
+  const value = await loadResult(dependencies, prepared, queryOptions);
+  return { value, outcome: 'bypass', ageMs: 0, freshForMs: 0, expiresInMs: 0 };
 }
 
 /** Throws `forbidden`: with a pinned token, `project` must equal one of its projects. */
@@ -219,7 +209,6 @@ async function loadResult(
   { store, clock, maxResultBytes, timeLimitMs, observe }: EndpointDependencies,
   { endpoint, values, pin }: PreparedQuery,
   { requestId, ...options }: LoadOptions,
-  onSizeChange?: () => void,
 ): Promise<EndpointResult> {
   const { definition } = endpoint;
   const { query, search, values: filled } = fillQuery(definition, endpoint.query, values, store.name);
@@ -262,7 +251,7 @@ async function loadResult(
   const { missingParts = 0 } = queryResult;
   if (missingParts > 0) observe?.({ type: 'result_incomplete', endpoint: definition.name, missingParts });
   const dataThrough = newest === undefined ? undefined : formatTimestamp(newest);
-  const resultOptions = { maxBytes: maxResultBytes, onSizeChange, cursorAfter: page?.cursorAfter };
+  const resultOptions = { maxBytes: maxResultBytes, cursorAfter: page?.cursorAfter };
   return new EndpointResult(
     definition.compares ? listColumns(definition) : query.columns,
     queryResult,

@@ -14,6 +14,7 @@ import { resultResponse } from './result-response.ts';
 export interface CacheHit {
   readonly endpoint: string;
   readonly response: HttpResponse;
+  readonly durationMs: number;
 }
 
 /** What an earlier request was allowed to get. It depends on the token, the endpoints, the URL and two headers, never on the time. */
@@ -87,17 +88,17 @@ export function findCacheHit(
   const encoded = cached?.value.findEncoded(encoding);
   if (cached === undefined || encoded === undefined || rateLimit.take(token) > 0) return;
   lastUsed.record(token);
-  const { value: result, outcome, ageMs, freshForMs, expiresInMs } = cached;
+  const durationMs = performance.now() - startedAt;
   const response = resultResponse({
-    run: { result, outcome, ageMs, freshForMs, expiresInMs },
+    run: cached,
     format: encoding.format,
     encoded,
     ignored,
     ifNoneMatch,
-    tookMs: performance.now() - startedAt,
+    tookMs: durationMs,
     caller: token.sha256,
   });
-  return { endpoint, response };
+  return { endpoint, response, durationMs };
 }
 
 function isWithinLimits(rawRequest: IncomingMessage): boolean {

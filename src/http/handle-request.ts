@@ -52,15 +52,17 @@ export function handleRequest(
     void respond(dependencies, rawRequest, rawResponse, startedAt);
     return;
   }
-  reportCompleted(dependencies, rawRequest, {
-    type: 'request_completed',
-    route: hitRoute?.path ?? '',
-    endpoint: hit.endpoint,
-    status: hit.response.status,
-    outcome: 'hit',
-    durationMs: performance.now() - startedAt,
-  });
-  sendResponse(dependencies, rawRequest, rawResponse, hit.response);
+  const { endpoint, response, durationMs } = hit;
+  if (canRespond(rawRequest, rawResponse))
+    reportCompleted(dependencies, rawRequest, {
+      type: 'request_completed',
+      route: hitRoute?.path ?? '',
+      endpoint,
+      status: response.status,
+      outcome: 'hit',
+      durationMs,
+    });
+  sendResponse(dependencies, rawRequest, rawResponse, response);
   if (!rawResponse.writableFinished) trackUnfinished(socket, rawResponse);
 }
 
@@ -145,10 +147,11 @@ function sendResponse(
   const { corsOrigins, unsentResponses, authThrottle, clientAddressOf } = dependencies;
   if (corsOrigins.length > 0) addCors(response, corsOrigins, rawRequest);
   addHsts(response, socket);
-  const sendNow = () => send(rawResponse, response, unsentResponses);
-  if (response.isThrottled)
-    sendThrottled(authThrottle, clientAddressOf(rawRequest), rawRequest, response, sendNow);
-  else sendNow();
+  if (!response.isThrottled) send(rawResponse, response, unsentResponses);
+  else
+    sendThrottled(authThrottle, clientAddressOf(rawRequest), rawRequest, response, () =>
+      send(rawResponse, response, unsentResponses),
+    );
 }
 
 /**

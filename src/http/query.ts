@@ -58,10 +58,11 @@ export async function handleQuery(
     sql === undefined
       ? await runEndpoint(serving, endpoint, values, options)
       : await sql.studio.run(serving, endpoint, values, sql.text, options);
-  const { result, key } = run;
+  const { value: result, key } = run;
   const isSmall = result.rowBytes <= MAX_SMALL_RESULT_BYTES;
   const release = isSmall ? () => {} : serving.unsentResponses.reserve(token.sha256, result.rowBytes);
   const encoded = await result.encode(encoding).finally(release);
+  if (key !== undefined) serving.cache?.updateSize(key);
   const ignored = listIgnored(definition, request.parameters, sql === undefined ? [] : ['sql']);
   if (isSmall && key !== undefined)
     serving.cacheHits.allow(token, request.raw, { endpoint: definition.name, key, encoding, ignored });

@@ -49,12 +49,12 @@ export function resultResponse(input: QueryResponseInput): HttpResponse {
 }
 
 function listResultHeaders(
-  { outcome, result, expiresInMs }: EndpointRun,
+  { outcome, value, expiresInMs }: EndpointRun,
   { etag, clipped, nextCursor }: EncodedResult,
   age: number,
   maxAge: number,
 ): HeaderList {
-  const { dataThrough, missingParts } = result.notes;
+  const { dataThrough, missingParts } = value.notes;
   return toHeaderList({
     ETag: etag,
     Age: String(age),
@@ -84,9 +84,9 @@ function formatCacheStatus(outcome: EndpointRun['outcome'], ttl: number): string
  * `queue` is the time in the store's queue, and `store` is the time of the query. `cache` is all other time of the request,
  * including the cache lookup. A request that joined a running query has only `cache`, which includes its wait.
  */
-function formatServerTiming({ outcome, result }: EndpointRun, tookMs: number): string {
+function formatServerTiming({ outcome, value }: EndpointRun, tookMs: number): string {
   if (outcome === 'hit' || outcome === 'collapsed') return `cache;dur=${roundToHundredths(tookMs)}`;
-  const { queuedMs, executedMs } = result.timing;
+  const { queuedMs, executedMs } = value.timing;
   const cacheMs = Math.max(0, tookMs - queuedMs - executedMs);
   return `cache;dur=${roundToHundredths(cacheMs)}, queue;dur=${roundToHundredths(queuedMs)}, store;dur=${roundToHundredths(executedMs)}`;
 }

@@ -133,7 +133,7 @@ describe('an endpoint with partial results whose query slots are busy', () => {
       });
       occupied.abort(new Error('the test needs the slot'));
       await expect(other).rejects.toThrow('the test needs the slot');
-      const { result } = await runEndpoint({ ...dependencies, timeLimitMs: 20_000 }, endpoint, values);
+      const { value: result } = await runEndpoint({ ...dependencies, timeLimitMs: 20_000 }, endpoint, values);
       expect(result.notes.clipped).toEqual([]);
     } finally {
       await close();

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { clientAddressReader } from '../../src/http/client-address.ts';
 import { listen } from '../../src/http/listener.ts';
 import { jsonResponse } from '../../src/http/response.ts';
+import type { Route } from '../../src/http/router.ts';
 import { UnsentResponses } from '../../src/http/unsent-responses.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { systemTimer } from '../../src/system/timer.ts';
@@ -24,10 +25,8 @@ const CLIENT = `
   });
 `;
 
-test('a request has its address although the client resets the connection while the response is created', async () => {
-  const shared = new Int32Array(new SharedArrayBuffer(8));
-  const events: Event[] = [];
-  const listener = await listen({
+const listenFor = (route: Pick<Route, 'handle' | 'cacheHit'>, events: Event[]) =>
+  listen({
     name: 'public',
     address: { host: '127.0.0.1', port: 0 },
     tls: undefined,
@@ -37,20 +36,38 @@ test('a request has its address although the client resets the connection while 
     unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
     observe: event => void events.push(event),
     hasAccessLog: true,
-    routes: [
-      {
-        path: '/',
-        methods: ['GET'],
-        // Blocks this thread, so that Node does not notice that the connection is closed.
-        handle: async () => {
-          Atomics.store(shared, 0, 1);
-          Atomics.notify(shared, 0);
-          expect(Atomics.wait(shared, 1, 0, 10_000)).not.toBe('timed-out');
-          return jsonResponse(200, {});
-        },
-      },
-    ],
+    routes: [{ path: '/', methods: ['GET'], ...route }],
   });
+
+test('a cache hit is not counted if the connection is closed before its response is sent', async () => {
+  const events: Event[] = [];
+  let closesConnection = false;
+  const cacheHit: Route['cacheHit'] = ({ socket }) => {
+    if (closesConnection) socket.destroy();
+    return { endpoint: 'test', response: jsonResponse(200, {}), durationMs: 1 };
+  };
+  const listener = await listenFor({ cacheHit, handle: async () => jsonResponse(500, {}) }, events);
+  try {
+    expect((await fetch(listener.url)).status).toBe(200);
+    closesConnection = true;
+    await expect(fetch(listener.url)).rejects.toThrow();
+    expect(events.map(({ type }) => type)).toEqual(['request_completed', 'access']);
+  } finally {
+    await listener.close();
+  }
+});
+
+test('a request has its address although the client resets the connection while the response is created', async () => {
+  const shared = new Int32Array(new SharedArrayBuffer(8));
+  const events: Event[] = [];
+  // Blocks this thread, so that Node does not notice that the connection is closed.
+  const handle = async () => {
+    Atomics.store(shared, 0, 1);
+    Atomics.notify(shared, 0);
+    expect(Atomics.wait(shared, 1, 0, 10_000)).not.toBe('timed-out');
+    return jsonResponse(200, {});
+  };
+  const listener = await listenFor({ handle }, events);
   const client = new Worker(CLIENT, {
     eval: true,
     workerData: { port: Number(new URL(listener.url).port), shared },
