@@ -37,6 +37,23 @@ interface Templates {
 
 let templates: Templates | undefined;
 
+/** By the endpoints of the catalog. Reloading the endpoints creates another list. */
+const documentsWithoutToken = new WeakMap<readonly Endpoint[], Buffer>();
+
+/**
+ * The document for requests without a valid token: it has the built-in endpoints and those of packs. All responses share one copy,
+ * because anyone can request it, and many responses to wrong tokens can wait in the auth throttle.
+ */
+export function openApiWithoutToken(version: string, endpoints: readonly Endpoint[]): Buffer {
+  let document = documentsWithoutToken.get(endpoints);
+  if (document === undefined) {
+    const shipped = endpoints.filter(({ isShipped }) => isShipped);
+    document = Buffer.from(JSON.stringify(buildOpenApi(version, shipped)));
+    documentsWithoutToken.set(endpoints, document);
+  }
+  return document;
+}
+
 export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): Json {
   templates ??= readTemplates();
   const { document, query, explain } = templates;

@@ -15,8 +15,8 @@ import { allows, type Token } from '../token/token.ts';
 import { authenticate, findToken } from './authenticate.ts';
 import { chooseCoding, chooseFormat } from './content-negotiation.ts';
 import { missingScopeError } from './error-response.ts';
-import { buildOpenApi } from './openapi.ts';
-import { type HttpResponse, jsonResponse } from './response.ts';
+import { buildOpenApi, openApiWithoutToken } from './openapi.ts';
+import { type HttpResponse, JSON_TYPE, jsonResponse, toHeaderList } from './response.ts';
 import { resultResponse } from './result-response.ts';
 import type { HttpRequest } from './router.ts';
 import { type RouteDependencies, requireServing, type ServingDependencies } from './serving.ts';
@@ -130,8 +130,7 @@ function findEndpoint(catalog: Catalog, token: Token, request: HttpRequest): End
 }
 
 function describeUnknown(catalog: Catalog, token: Token, idOrName: string): string {
-  const callable = catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
-  const names = callable.map(({ definition }) => definition.name);
+  const names = listCallable(catalog, token).map(({ definition }) => definition.name);
   const closest = findClosest(idOrName.slice(0, MAX_SHOWN_LENGTH), names);
   const hint = closest === undefined ? '' : `did you mean ${closest}? `;
   return `unknown endpoint; ${hint}/api/endpoints lists the available ones`;
@@ -161,12 +160,16 @@ function mayCall(token: Token, { definition }: Endpoint): boolean {
   return allows(token, 'query', definition.name) && (token.projects === undefined || definition.applies_pin);
 }
 
+function listCallable({ endpoints }: Catalog, token: Token): readonly Endpoint[] {
+  return endpoints.filter(endpoint => mayCall(token, endpoint));
+}
+
 export async function handleCatalog(
   dependencies: RouteDependencies,
   { raw }: HttpRequest,
 ): Promise<HttpResponse> {
   const token = authenticate(requireServing(dependencies), raw);
-  const callable = dependencies.catalog.endpoints.filter(endpoint => mayCall(token, endpoint));
+  const callable = listCallable(dependencies.catalog, token);
   if (callable.length === 0) throw missingScopeError(token, 'query');
   return jsonResponse(
     200,
@@ -182,15 +185,17 @@ export async function handleOpenApi(
 ): Promise<HttpResponse> {
   const ready = serving();
   const found = ready === undefined ? 'no_token' : findToken(ready, raw);
-  const token = typeof found === 'string' ? undefined : found;
-  const shown = catalog.endpoints.filter(endpoint =>
-    token === undefined ? endpoint.isShipped : mayCall(token, endpoint),
-  );
-  const response = jsonResponse(200, buildOpenApi(version, shown), {
+  const body =
+    typeof found === 'string'
+      ? openApiWithoutToken(version, catalog.endpoints)
+      : JSON.stringify(buildOpenApi(version, listCallable(catalog, found)));
+  const headers = toHeaderList({
+    'Content-Type': JSON_TYPE,
     'Cache-Control': 'private, no-cache',
     Vary: 'X-API-KEY, Authorization',
   });
-  return { ...response, isThrottled: found === 'unknown_token' || found === 'expired_token' };
+  const isThrottled = found === 'unknown_token' || found === 'expired_token';
+  return { status: 200, headers, body, isThrottled };
 }
 
 /** With If-None-Match, no-cache does not force a refresh: common HTTP clients add no-cache to every revalidation. */

@@ -2,6 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { RESULT_FORMATS } from '../../src/endpoint/encode-rows.ts';
 import { STATUS_BY_CODE } from '../../src/http/error-response.ts';
+import type { HttpRequest } from '../../src/http/router.ts';
 import { internalRoutes, publicRoutes } from '../../src/http/routes.ts';
 import type { RouteDependencies } from '../../src/http/serving.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
@@ -113,6 +114,16 @@ describe('GET /openapi.json', () => {
     const open = operations().filter(({ security }) => security?.length === 0); // those that need no token
     const paths = ['/health', '/health/ready', '/health/live', '/openapi.json'];
     expect(open.map(({ line }) => line)).toEqual(paths.map(path => `GET ${path}`));
+  });
+
+  test('all responses without a token share one copy of the document, because they may wait in the auth throttle', async () => {
+    const dependencies = { version: '1', catalog: { endpoints: [] }, serving: () => undefined };
+    const routes = publicRoutes(dependencies as unknown as RouteDependencies);
+    const route = routes.find(({ path }) => path === '/openapi.json');
+    const [first, second] = [await route?.handle({} as HttpRequest), await route?.handle({} as HttpRequest)];
+    expect(second).not.toBe(first);
+    expect(second?.body).toBe(first?.body);
+    expect(first?.body).toBeInstanceOf(Buffer); // texts of equal content would be `toBe` too
   });
 
   test('real responses have a documented status, and its headers', async () => {
