@@ -1,6 +1,6 @@
-// The time at which each token was last used: kept in memory and written to a file once a minute, best effort. No request
-// triggers a write: a timer does.
-import { readFileSync } from 'node:fs';
+// When each token of the tokens file was last used, to about a minute: written to another file once a minute, best effort. No
+// request triggers a write: a timer does.
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { formatTimestamp } from '../domain/timestamp.ts';
@@ -8,6 +8,7 @@ import type { Clock } from '../system/clock.ts';
 import { writeFileDurably } from '../system/files.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import type { Token } from './token.ts';
+import { readTokenFile } from './token-file.ts';
 
 const WRITE_EVERY_MS = 60_000;
 
@@ -29,23 +30,20 @@ export function readLastUsed(tokensFile: string): LastUsed {
 }
 
 export class LastUsedTimes {
-  readonly #file: string;
+  readonly #tokensFile: string;
   readonly #clock: Clock;
-  /** Times from the file as text, new ones in Unix microseconds. */
-  readonly #times: Map<string, bigint | string>;
+  /** The hashes of the tokens that were used since the last write. */
+  #used = new Set<string>();
   readonly #writeJob: RepeatingJob;
-  #hasChanged = false;
 
   constructor(tokensFile: string, clock: Clock, timer: Timer) {
-    this.#file = fileFor(tokensFile);
+    this.#tokensFile = tokensFile;
     this.#clock = clock;
-    this.#times = new Map(Object.entries(readLastUsed(tokensFile)));
     this.#writeJob = every(timer, WRITE_EVERY_MS, () => this.#write());
   }
 
   record({ sha256 }: Token): void {
-    this.#times.set(sha256, this.#clock());
-    this.#hasChanged = true;
+    this.#used.add(sha256);
   }
 
   async close(): Promise<void> {
@@ -53,17 +51,23 @@ export class LastUsedTimes {
     await this.#write();
   }
 
+  /**
+   * Omits revoked tokens, and keys from the environment, which `token list` does not show. Waits while the tokens file is missing:
+   * its tokens stay active.
+   */
   async #write(): Promise<void> {
-    if (!this.#hasChanged) return;
-    this.#hasChanged = false;
-    const times = [...this.#times].map(([sha256, at]) => [
-      sha256,
-      typeof at === 'bigint' ? formatTimestamp(at) : at,
-    ]);
+    if (this.#used.size === 0 || !existsSync(this.#tokensFile)) return;
+    const used = this.#used;
+    this.#used = new Set();
     try {
-      await writeFileDurably(this.#file, `${JSON.stringify(Object.fromEntries(times), undefined, 2)}\n`);
+      const now = formatTimestamp(this.#clock());
+      const before = readLastUsed(this.#tokensFile);
+      const times: Record<string, string | undefined> = {};
+      for (const { sha256 } of readTokenFile(this.#tokensFile))
+        times[sha256] = used.has(sha256) ? now : before[sha256];
+      await writeFileDurably(fileFor(this.#tokensFile), `${JSON.stringify(times, undefined, 2)}\n`);
     } catch {
-      this.#hasChanged = true; // such as on a full disk; the next write retries
+      for (const sha256 of used) this.#used.add(sha256); // such as on a full disk; the next write retries
     }
   }
 }
