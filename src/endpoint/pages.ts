@@ -3,11 +3,11 @@
 // the cursor. It is not signed, because it grants nothing: a query applies its conditions on every page. But a forged id could be
 // compared with the ids of records, so a cursor of a token with redaction has no id.
 import { createHash } from 'node:crypto';
-import { createCacheKey } from '../cache/cache-key.ts';
 import type { BoundValues, Cell, QueryResult, SavedQuery } from '../store/store.ts';
 import { MICROS_PER_SECOND } from '../system/clock.ts';
 import type { EndpointDefinition } from './definition.ts';
 import { cursorValueNames } from './parameter-definition.ts';
+import { createQueryKey } from './query-key.ts';
 
 /**
  * The next page starts with the records of this timestamp whose id is `id` or later, without the first `skip` of them. Older
@@ -38,7 +38,7 @@ const MAX_COUNT = 0xffff_ffff;
 
 const CHECKSUM_CHARACTERS = 11;
 
-/** Returns undefined if the text is not a cursor of this query. `query` is a text that identifies the query. */
+/** Returns undefined if the text is not a cursor of this query. `query`: its key (query-key.ts). */
 export function decodeCursor(text: string, query: string): Cursor | undefined {
   const decoded = Buffer.from(text, 'base64url').toString();
   const position = decoded.slice(CHECKSUM_CHARACTERS);
@@ -146,16 +146,6 @@ function namesOf({ parameters }: EndpointDefinition): ReturnType<typeof cursorVa
   return cursorValueNames(Object.keys(parameters).find(name => parameters[name]?.type === 'cursor') ?? '');
 }
 
-/** Identifies the query that a cursor belongs to: the endpoint and all parameters but the cursor. */
-export function describePagedQuery({ id, parameters }: EndpointDefinition, values: BoundValues): string {
-  const others = Object.keys(parameters).filter(name => parameters[name]?.type !== 'cursor');
-  return createCacheKey({
-    endpointId: id,
-    pin: undefined,
-    parameters: others.map(name => [name, values[name]?.value?.toString() ?? null]),
-  });
-}
-
 /** The cursor after the first `rowCount` rows; undefined: there are no more. With `redacted`, it contains no id of a record. */
 export type CursorAfter = (rowCount: number, redacted: boolean) => string | undefined;
 
@@ -225,7 +215,7 @@ export class PageBuilder {
   finish(isTimeUp: boolean, next: Position | undefined, sliceMicros: bigint): Page {
     const start = readPosition(this.#definition, this.#values);
     const keys = this.#listKeys();
-    const query = describePagedQuery(this.#definition, this.#values);
+    const query = createQueryKey(this.#definition, this.#values);
     const sliceSeconds = Number(sliceMicros / MICROS_PER_SECOND);
     return {
       result: {

@@ -14,8 +14,9 @@ import {
   searchParameterOf,
   selectKind,
 } from './definition.ts';
-import { bindPosition, decodeCursor, describePagedQuery } from './pages.ts';
+import { bindPosition, decodeCursor } from './pages.ts';
 import type { ChoiceParameter, Parameter } from './parameter-definition.ts';
+import { createQueryKey } from './query-key.ts';
 import { parseFieldName, parseSearchExpression, SearchSyntaxError } from './search-expression.ts';
 
 type MutableValues = Record<string, BoundValue>;
@@ -95,7 +96,7 @@ function bindCursor(
 ): void {
   const text = bound[name]?.value;
   const isGiven = typeof text === 'string';
-  const position = isGiven ? decodeCursor(text, describePagedQuery(definition, bound)) : undefined;
+  const position = isGiven ? decodeCursor(text, createQueryKey(definition, bound)) : undefined;
   // With redaction, no cursor has an id: a forged one would tell how a hidden id is ordered.
   if (isGiven && (position === undefined || (redacted && position.id !== '')))
     throw invalid(

@@ -1,5 +1,4 @@
 // Runs an endpoint for a validated request: returns the cached result, or runs the query. Knows no HTTP.
-import { createCacheKey } from '../cache/cache-key.ts';
 import type { CacheOutcome, CacheResult, ResultCache } from '../cache/result-cache.ts';
 import type { Load } from '../cache/single-flight.ts';
 import { DendroError, RefusedError } from '../domain/errors.ts';
@@ -14,6 +13,7 @@ import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from '
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues, findReadRange } from './parameters.ts';
 import { findPatternExcess, isExpensivePattern, isPlainText } from './pattern-cost.ts';
+import { createQueryKey } from './query-key.ts';
 import { querySlices } from './query-slices.ts';
 
 /** What running an endpoint needs of a store. */
@@ -98,7 +98,7 @@ export async function runEndpoint(
     beforeLoad?.(caller);
     return runUncached(dependencies, prepared, options);
   }
-  const key = createKey(prepared);
+  const key = createQueryKey(definition, values, pin);
   const cached = forceRefresh ? undefined : cache.getCached(key);
   if (cached !== undefined) return { ...cached, key };
   beforeLoad?.(caller);
@@ -107,17 +107,6 @@ export async function runEndpoint(
   const load = createLoad(dependencies, prepared, request);
   const getOptions = { forceRefresh, caller, signal: request?.signal };
   return { ...(await cache.get({ key, lifetime, load }, getOptions)), key };
-}
-
-function createKey({ endpoint: { definition }, values, pin }: PreparedQuery): string {
-  return createCacheKey({
-    endpointId: definition.id,
-    pin,
-    parameters: Object.keys(definition.parameters).map(name => [
-      name,
-      values[name]?.value?.toString() ?? null,
-    ]),
-  });
 }
 
 /**

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
-import { describePagedQuery } from '../../src/endpoint/pages.ts';
 import { bindParameters } from '../../src/endpoint/parameters.ts';
+import { createQueryKey } from '../../src/endpoint/query-key.ts';
 import { accept } from '../logs/validate-record.ts';
 import { micros, queryPages } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
@@ -233,7 +233,7 @@ describe('logs.search', () => {
       const catalog = loadCatalog({ builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined }, 'duckdb');
       const definition = catalog.find('logs.search')?.definition;
       if (definition === undefined) throw new Error('there is no logs.search');
-      const query = describePagedQuery(
+      const query = createQueryKey(
         definition,
         bindParameters(definition, new URLSearchParams({ project: 'x' })),
       );
