@@ -441,12 +441,14 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
   const internalAddress = readAddress(invocation, 'internal-host', 'internal-port');
   checkSharedPort(invocation, publicAddress, internalAddress);
   checkKeys(invocation.environmentKeys);
+  const maxDiskBytes = readMaxDisk(invocation, app.store);
   return Object.freeze({
     ...app,
+    store: { ...app.store, maxPartBytes: maxDiskBytes && maxDiskBytes / PARTS_OF_MAX_DISK },
     endpointFolders: readEndpointFolders(invocation),
     publicAddress,
     internalAddress,
-    maxDiskBytes: readMaxDisk(invocation, app.store),
+    maxDiskBytes,
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
     log: { format: readChoice(invocation, 'log-format', LOG_FORMATS), slowQueryMs: SLOW_QUERY_MS },
     accessLog: invocation.isOn('access-log'),
@@ -603,6 +605,9 @@ export function readRetentionDays(invocation: Invocation): number {
 }
 
 const UNIT_EXPONENTS: Readonly<Record<string, number>> = { K: 1, M: 2, G: 3, T: 4 };
+/** With --max-disk, no part becomes larger than the limit divided by this: eviction removes whole parts. */
+const PARTS_OF_MAX_DISK = 20;
+
 /** The lowest --max-disk. Eviction removes only stored records, so the spool, a full intake queue and the quarantine must fit. */
 const MIN_MAX_DISK_BYTES = 1e9;
 

@@ -146,12 +146,14 @@ describe('--max-disk', () => {
     ['1GB', 1e9],
     ['1.5 TB', 1.5e12],
     ['2GiB', 2 * 1024 ** 3],
-  ])('%s is %d bytes', (given, bytes) => {
-    expect(read('--max-disk', given).maxDiskBytes).toBe(bytes);
+  ])('%s is %d bytes, and a part has at most a twentieth of them', (given, bytes) => {
+    const { maxDiskBytes, store } = read('--max-disk', given);
+    expect([maxDiskBytes, store.maxPartBytes]).toEqual([bytes, bytes / 20]);
   });
 
   test('there is no limit without it', () => {
-    expect(read().maxDiskBytes).toBeUndefined();
+    const { maxDiskBytes, store } = read();
+    expect([maxDiskBytes, store.maxPartBytes]).toEqual([undefined, undefined]);
   });
 
   test.each(['50', '999MB', '0GB', '-1GB', 'GB', '50 apples'])(
