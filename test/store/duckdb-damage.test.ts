@@ -222,14 +222,23 @@ describe('a compaction that reads a damaged part', () => {
 });
 
 describe('the removal of records', () => {
-  test('an erasure sets aside a damaged part and erases the project from all others', async () => {
+  test('an erasure sets aside a damaged part, and erases the project from all others, and from this one when it is restored', async () => {
     damageBlock();
     await embedded.reopen();
     // Two parts with 10 of 30 records each, and one of 5 records with 2.
     expect(await embedded.store.eraseProject({ project: 'p0' })).toBe(22);
     expect(isSetAside()).toBe(true);
-    const left = WITHOUT_DAMAGED.filter(id => Number(id.slice(1)) % 3 !== 0);
-    expect(await readIds()).toEqual(left);
+    const left = (ids: string[]) => ids.filter(id => Number(id.slice(1)) % 3 !== 0);
+    expect(await readIds()).toEqual(left(WITHOUT_DAMAGED));
+    const lastOfDamaged = START + HOUR + 29_000_000n; // n59, of p2
+    expect(await embedded.store.eraseProject({ project: 'p2', beforeMicros: lastOfDamaged })).toBe(11);
+
+    await embedded.close();
+    copyFileSync(copy, embedded.partPath(file));
+    await embedded.reopen();
+    const isLater = (id: string) => Number(id.slice(1)) % 3 === 1 || Number(id.slice(1)) >= 59;
+    expect(await readIds()).toEqual(left(ALL).filter(isLater));
+    expect(existsSync(embedded.partPath(file))).toBe(false);
   });
 
   test('retention deletes the file of a part that was set aside when all of its records have expired', async () => {

@@ -46,6 +46,8 @@ const PART = {
   /** Size and checksum of the file. */
   bytes: COUNT,
   sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+  /** How many entries of `erased` are older than the moment at which it was set aside. Undefined: it never was. */
+  erasedBefore: v.optional(COUNT),
 };
 const SET_ASIDE_PART = { ...PART, reason: v.picklist(['missing', 'damaged']) };
 
@@ -75,7 +77,7 @@ const SCHEMA = v.object({
       erasedBefore: v.optional(COUNT),
     }),
   ),
-  /** What was erased since the first load, the oldest first. */
+  /** What was erased since the first load, or while parts were set aside, the oldest first. */
   erased: v.optional(
     v.array(v.object({ projectHash: v.string(), beforeMicros: v.optional(v.number()) })),
     [],

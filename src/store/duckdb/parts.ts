@@ -335,7 +335,8 @@ export class Parts {
     if (damaged.length === 0) return;
     const { observe } = this.#options;
     const files = new Set(damaged.map(([{ entry }]) => entry.file));
-    const added = damaged.map(([{ entry }, { reason }]) => ({ ...entry, reason }));
+    const erasedBefore = this.#manifest.erased.length;
+    const added = damaged.map(([{ entry }, { reason }]) => ({ erasedBefore, ...entry, reason }));
     const setAside = [...this.#manifest.setAside, ...added];
     await this.#replaceManifest(
       { setAside },

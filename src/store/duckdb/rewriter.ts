@@ -8,6 +8,7 @@ import { Mutex } from '../../system/mutex.ts';
 import type { EraseScope, Expiry, MaintenanceTask } from '../store.ts';
 import { addContents, EMPTY, ROW_GROUP_ROWS, readContent } from './checksum.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
+import { quote } from './database.ts';
 import { DuckDBTimestampValue } from './driver.ts';
 import { isDamageError } from './errors.ts';
 import type { Manifest, PartEntry } from './manifest.ts';
@@ -73,18 +74,25 @@ export class Rewriter {
           };
     return this.#jobs.run(async () => {
       let erased = 0;
-      for (const part of parts.list())
-        try {
-          if (await this.#hasMatch(part, condition)) erased += await this.#rewrite([part], condition);
-        } catch (error) {
-          if (parts.list().includes(part)) throw error; // otherwise it is damaged and was set aside
-        }
+      for (const part of parts.list()) erased += await this.#eraseFrom(part, condition);
       await parts.deletionsDone();
-      // The same content can be loaded again. Without an earlier load, there is nothing to remember.
-      if (parts.manifest.loads.length > 0)
+      // The same content can be loaded again, and a part that was set aside can be restored. Otherwise there is nothing to remember.
+      if (parts.manifest.loads.length + parts.manifest.setAside.length > 0)
         await parts.commit({ change: manifest => ({ erased: addErased(manifest, toErasedRecords(scope)) }) });
       return erased;
     });
+  }
+
+  /** Erases from restored parts what was erased while they were set aside. Must be called before the first query. */
+  async eraseFromRestored(): Promise<void> {
+    const parts = this.#parts;
+    for (const part of parts.list()) {
+      const { erasedBefore } = part.entry;
+      if (erasedBefore === undefined) continue;
+      const conditions = parts.manifest.erased.slice(erasedBefore).map(toSql);
+      await this.#eraseFrom(part, { sql: ['false', ...conditions].join(' or '), values: {} });
+    }
+    await parts.deletionsDone();
   }
 
   /** Cancels the running job. */
@@ -171,6 +179,16 @@ export class Rewriter {
     return countRecords(evicted);
   }
 
+  /** Returns how many records match and were erased. */
+  async #eraseFrom(part: Part, condition: Condition): Promise<number> {
+    try {
+      return (await this.#hasMatch(part, condition)) ? await this.#rewrite([part], condition) : 0;
+    } catch (error) {
+      if (this.#parts.list().includes(part)) throw error; // otherwise it is damaged and was set aside
+      return 0;
+    }
+  }
+
   #hasMatch(part: Part, { sql, values }: Condition): Promise<boolean> {
     return this.#setAsideDamaged([part], async () => {
       const query = `select exists (from ${part.name} where ${sql})`;
@@ -253,9 +271,14 @@ export function chooseParts(parts: readonly Part[], minRuns: number, maxBytes: n
   return [];
 }
 
-/** Keeps one entry of each project that no load counts yet: otherwise, regular erasures would let the list grow. */
-function addErased({ erased, loads }: Manifest, added: ErasedRecords): ErasedRecords[] {
-  const counted = Math.max(...loads.map(({ erasedBefore = 0 }) => erasedBefore));
+function toSql({ projectHash, beforeMicros }: ErasedRecords): string {
+  const time = beforeMicros === undefined ? '' : ` and timestamp < make_timestamp(${beforeMicros}::bigint)`;
+  return `(sha256(project) = ${quote(projectHash)}${time})`;
+}
+
+/** Keeps one entry of each project that no load or part counts yet: otherwise, regular erasures would let the list grow. */
+function addErased({ erased, loads, setAside }: Manifest, added: ErasedRecords): ErasedRecords[] {
+  const counted = Math.max(...[...loads, ...setAside].map(({ erasedBefore = 0 }) => erasedBefore));
   const isSameProject = ({ projectHash }: ErasedRecords) => projectHash === added.projectHash;
   const same = erased.slice(counted).find(isSameProject);
   if (same?.beforeMicros === undefined && same !== undefined) return erased; // it includes everything

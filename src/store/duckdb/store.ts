@@ -68,6 +68,7 @@ async function openStoreOn(
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   let operations = 0;
   const rewriter = new Rewriter(parts, jobWriter, clock, () => operations);
+  await rewriter.eraseFromRestored();
   const appends = new Mutex();
   const appendContext = { parts, appendWriter, clock, stagingFile: stagingFileOf('append') };
   let closing: Promise<void> | undefined;
