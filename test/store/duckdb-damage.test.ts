@@ -9,7 +9,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { openDatabase } from '../../src/store/duckdb/database.ts';
@@ -164,6 +164,33 @@ describe('a query', () => {
     const results = await Promise.all(Array.from({ length: 8 }, () => readIds()));
     for (const ids of results) expect(ids).toEqual(WITHOUT_DAMAGED);
     expect(embedded.eventsOf('part_set_aside')).toHaveLength(1);
+  });
+
+  test('that is cancelled, or reaches its time limit, does not wait for the check of the parts, which reads each once', async () => {
+    damageBlock();
+    await embedded.reopen();
+    const { setAsideDamaged } = Parts.prototype;
+    const cancellation = new AbortController();
+    const checked: string[] = [];
+    let proceed = () => {};
+    const gate = new Promise<void>(resolve => {
+      proceed = resolve;
+    });
+    vi.spyOn(Parts.prototype, 'setAsideDamaged').mockImplementation(async function (this: Parts, suspects) {
+      cancellation.abort(new Error('cancelled'));
+      await gate;
+      checked.push(...suspects.map(({ alias }) => alias));
+      await setAsideDamaged.call(this, suspects);
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { signal } = cancellation;
+    await expect(embedded.query(read(), { signal })).rejects.toThrow('cancelled');
+    const endsAt = performance.now() + 500;
+    await expect(embedded.query(read(), { endsAt })).rejects.toMatchObject({ code: 'query_timeout' });
+    proceed();
+    await expect.poll(isSetAside).toBe(true);
+    await expectOnlyDamagedPartMissing();
+    expect(checked).toEqual([...new Set(checked)]);
   });
 
   test('never returns a wrong row or fails, wherever bytes of the part are overwritten', async () => {

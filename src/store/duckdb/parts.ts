@@ -192,12 +192,16 @@ export class Parts {
    */
   async setAsideDamaged(suspects: readonly Part[]): Promise<void> {
     const damaged = new Map<Part, PartProblem>();
+    const throwIfClosed = () => {
+      if (this.#hasFailed || this.#isClosed) throw storeClosed();
+    };
     for (const part of suspects) {
-      const found = await findPartProblem(this.#options.database.partsDirectory, part.entry);
+      throwIfClosed();
+      const found = await findPartProblem(this.#options.database.partsDirectory, part.entry, throwIfClosed);
       if (found !== undefined) damaged.set(part, found);
     }
     await this.#commits.run(async () => {
-      if (this.#hasFailed || this.#isClosed) throw storeClosed();
+      throwIfClosed();
       const current = [...damaged].filter(([part]) => this.#parts.includes(part));
       await this.#setAside(current);
       for (const [part] of current) this.#detachLater(part);

@@ -1,6 +1,7 @@
 // Runs saved queries on the tables that they need. An endpoint's SQL names edge_logs and so on. Each is defined by a common table
 // expression before the SQL: the union of the kind's memtables and of those parts that overlap the time range of the query. If a part
 // turns out to be damaged, it is set aside, and the query runs again.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { MICROS_PER_SECOND } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
@@ -35,17 +36,21 @@ export class Queries {
   readonly #pool: ConnectionPool;
   readonly #memtables: Memtables;
   readonly #parts: Parts;
-  /** Held while parts are read: of several queries that find the same damage, one reads the files. */
-  readonly #checks = new Mutex();
+  readonly #timeoutMs: number;
+  /** Held while the file of a part is checked. */
+  readonly #checking = new Mutex();
+  /** The parts that are being checked or wait for it: of several queries that find the same damage, one reads the files. */
+  readonly #checks = new Map<Part, Promise<void>>();
   /** Newest timestamps over all projects, for kinds that have records with a timestamp in the future. Used for one second. */
   readonly #recentlyFound = new Map<LogKind, { readonly notAfter: bigint; readonly micros: bigint }>();
   /** What the queries of a search have read so far from text filters. */
   readonly #searches = new WeakMap<RequiredText, TextSearch>();
 
-  constructor(pool: ConnectionPool, memtables: Memtables, parts: Parts) {
+  constructor(pool: ConnectionPool, memtables: Memtables, parts: Parts, timeoutSeconds: number) {
     this.#pool = pool;
     this.#memtables = memtables;
     this.#parts = parts;
+    this.#timeoutMs = timeoutSeconds * 1000;
   }
 
   /** Implements Store.query. */
@@ -55,26 +60,36 @@ export class Queries {
     options: QueryOptions = {},
   ): Promise<QueryResult> => {
     let used: readonly Part[] = [];
+    const endsAt = Math.min(options.endsAt ?? Number.POSITIVE_INFINITY, performance.now() + this.#timeoutMs);
     const runOnce = async () => {
-      const { result, queuedMs, executedMs } = await this.#pool.run(async (connection, savesMemory) => {
-        const { toSql, parts, missingParts, release } = this.#prepare(query.sql, options.range);
-        used = parts;
-        try {
-          const search = options.requiredText && this.#searchFor(options.requiredText);
-          await search?.read(connection.connection, parts);
-          const sql = toSql(search, savesMemory);
-          const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
-          return { ...rows, missingParts };
-        } finally {
-          release();
-        }
-      }, options);
+      const { result, queuedMs, executedMs } = await this.#pool.run(
+        async (connection, savesMemory) => {
+          const { toSql, parts, missingParts, release } = this.#prepare(query.sql, options.range);
+          used = parts;
+          try {
+            const search = options.requiredText && this.#searchFor(options.requiredText);
+            await search?.read(connection.connection, parts);
+            const sql = toSql(search, savesMemory);
+            const rows = await runSavedQuery(connection, { ...query, sql }, values, options.maxBytes);
+            return { ...rows, missingParts };
+          } finally {
+            release();
+          }
+        },
+        { ...options, endsAt },
+      );
       return { ...result, queuedMs, executedMs };
     };
     try {
       return await runOnce();
     } catch (error) {
-      if (!isDamageError(error) || !(await this.#setAsideDamaged(used))) throw error;
+      if (!isDamageError(error)) throw error;
+      const hasEnded = new AbortController();
+      const signal = AbortSignal.any([hasEnded.signal, ...(options.signal ? [options.signal] : [])]);
+      const timeLimit = sleep(endsAt - performance.now() + 1, true, { signal, ref: false }).catch(() => true);
+      // The check of large parts can take minutes. It continues when the time of the query is over, and the next run then throws.
+      const mayRunAgain = Promise.race([this.#setAsideDamaged(used), timeLimit]);
+      if (!(await mayRunAgain.finally(() => hasEnded.abort()))) throw error;
       return runOnce();
     }
   };
@@ -117,10 +132,16 @@ export class Queries {
   /** Returns whether any of the parts was set aside, by this query or by another one. */
   async #setAsideDamaged(suspects: readonly Part[]): Promise<boolean> {
     const isAnySetAside = () => suspects.some(part => !this.#parts.list().includes(part));
-    await this.#checks.run(async () => {
-      if (!isAnySetAside()) await this.#parts.setAsideDamaged(suspects);
-    });
+    if (!isAnySetAside()) await Promise.all(suspects.map(part => this.#check(part)));
     return isAnySetAside();
+  }
+
+  #check(part: Part): Promise<void> {
+    const check =
+      this.#checks.get(part) ??
+      this.#checking.run(() => this.#parts.setAsideDamaged([part])).finally(() => this.#checks.delete(part));
+    this.#checks.set(part, check);
+    return check;
   }
 
   #searchFor(required: RequiredText): TextSearch {

@@ -64,7 +64,7 @@ async function openStoreOn(
   const memtables = await Memtables.open(parts, {
     ...{ memoryWriter, flushWriter, callbacks, clock, stagingFile: stagingFileOf('apply') },
   });
-  const queries = new Queries(pool, memtables, parts);
+  const queries = new Queries(pool, memtables, parts, options.queryTimeoutSeconds);
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   let operations = 0;
   const rewriter = new Rewriter(parts, jobWriter, clock, () => operations);
