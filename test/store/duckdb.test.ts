@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
@@ -110,11 +110,14 @@ describe('closing and opening', () => {
   const directory = useDirectory();
   const open = () => openStore(testStoreOptions(directory));
 
-  test('opening removes files that a killed process left in the staging directory', async () => {
+  test('opening removes the temporary files that a killed process left', async () => {
     await (await open()).close();
+    mkdirSync(join(directory, 'tmp'));
+    writeFileSync(join(directory, 'tmp', 'duckdb_temp_storage_DEFAULT-0.tmp'), 'records');
     writeFileSync(join(directory, 'staging', 'edge.ndjson'), 'half a li');
     await (await open()).close();
     expect(readdirSync(join(directory, 'staging'))).toEqual([]);
+    expect(existsSync(join(directory, 'tmp'))).toBe(false);
   });
 
   test('close waits for a running append', async () => {

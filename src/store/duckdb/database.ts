@@ -35,7 +35,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   try {
     createDirectory(partsDirectory);
     // Removes files of a killed process; version 0.1.0 had them in intake/. This process holds the lock of the data directory.
-    for (const leftover of [stagingDirectory, join(dataDirectory, 'intake')])
+    for (const leftover of [stagingDirectory, spillDirectoryIn(dataDirectory), join(dataDirectory, 'intake')])
       rmSync(leftover, { recursive: true, force: true });
     mkdirSync(stagingDirectory, { mode: 0o700 });
   } catch (error) {
@@ -60,6 +60,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   };
 }
 
+/** Where DuckDB writes what does not fit in memory. */
+function spillDirectoryIn(dataDirectory: string): string {
+  return join(dataDirectory, 'tmp');
+}
+
 export async function createInstance(
   dataDirectory: string,
   memoryLimit: string,
@@ -69,7 +74,7 @@ export async function createInstance(
     return await DuckDBInstance.create(':memory:', {
       threads: String(threads),
       memory_limit: memoryLimit,
-      temp_directory: join(dataDirectory, 'tmp'),
+      temp_directory: spillDirectoryIn(dataDirectory),
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
       // With late materialization, queries for the newest 100 records (logs.all) were up to 20 times slower.
