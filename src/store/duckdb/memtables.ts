@@ -9,7 +9,7 @@ import { Mutex } from '../../system/mutex.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
-import { isDataError, isFatalError } from './errors.ts';
+import { isDataError, isFatalError, messageOf } from './errors.ts';
 import { type Parts, QueryTable } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
 import { cutLargeLines, insertLines, memoryTableColumns } from './staging.ts';
@@ -53,7 +53,8 @@ export class Memtables {
   readonly #memoryMutex = new Mutex();
   #created = 0;
   #flushing: Promise<void> | undefined;
-  #retryFlushAt = 0;
+  /** The last failed flush, in milliseconds of `performance.now`. */
+  #failure: { readonly at: number; readonly error: unknown } | undefined;
 
   private constructor(parts: Parts, options: MemtablesOptions) {
     this.#parts = parts;
@@ -208,8 +209,10 @@ export class Memtables {
   }
 
   async #flushEach(): Promise<void> {
-    if (performance.now() < this.#retryFlushAt)
-      throw new Error(`the last flush failed less than ${RETRY_MS / 1000} s ago`);
+    if (this.#failure !== undefined && performance.now() < this.#failure.at + RETRY_MS)
+      throw new Error(
+        `the last flush failed less than ${RETRY_MS / 1000} s ago: ${messageOf(this.#failure.error)}`,
+      );
     const { observe, storeFailed } = this.#options.callbacks;
     for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
       const startedAt = performance.now();
@@ -217,7 +220,7 @@ export class Memtables {
         await this.#flushOne(memtable);
         observe?.({ type: 'flushed', kind: memtable.kind, durationMs: performance.now() - startedAt });
       } catch (error) {
-        this.#retryFlushAt = performance.now() + RETRY_MS;
+        this.#failure = { at: performance.now(), error };
         if (isFatalError(error)) storeFailed?.(error); // a flush in the background has no caller
         observe?.({ type: 'flush_failed', kind: memtable.kind, error });
         throw error;
