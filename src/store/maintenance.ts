@@ -10,6 +10,8 @@ import type { Store } from './store.ts';
 const INTERVAL_MS = 10_000;
 const MEASURE_MS = 60_000;
 const HOUR_MS = 3_600_000;
+/** The pause after expired records could not be deleted, such as on a full disk. */
+const RETRY_MS = 60_000;
 /** If the clock changed by more than this relative to the timer, it jumped. Time synchronization changes it by seconds. */
 const JUMP_MS = 600_000;
 /**
@@ -103,13 +105,14 @@ export class Maintenance {
       this.#observe({ type: 'clock_jumped', seconds: Math.round(jumpMs / 1000) });
     }
     if (now - this.#steadySince < HOUR_MS) return;
-    this.#steadySince = now;
+    this.#steadySince = now - HOUR_MS + RETRY_MS;
     const retention = BigInt(this.#options.retentionDays) * MICROS_PER_DAY;
     const expiredBefore = this.#clock() - retention;
     const maxDelay = retention / 10n > MICROS_PER_DAY ? retention / 10n : MICROS_PER_DAY;
     const count = await this.#store.maintain({
       expire: { expiredBefore, rewriteBefore: expiredBefore - maxDelay },
     });
+    this.#steadySince = now;
     if (count > 0) this.#observe({ type: 'records_expired', count });
   }
 

@@ -204,7 +204,8 @@ export interface Expiry {
 }
 
 /**
- * - `expire` deletes expired records. Those that expired recently may stay on disk, and queries do not return them.
+ * - `expire` deletes expired records. Those that expired recently may stay on disk, and queries do not return them. It also rewrites
+ *   parts, one of each kind, and reports those that cannot be rewritten as events.
  * - `evictTo` removes the oldest parts until the others use at most this many bytes.
  * - `compact` merges some parts, if that makes queries faster; then call it again. For 10 minutes after a failure, later calls skip
  *   the kind that failed.

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import type { Event } from '../../src/observe/event.ts';
 import { Maintenance } from '../../src/store/maintenance.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { MaintenanceTask, Store } from '../../src/store/store.ts';
 import { flushPromises, ManualTimer } from '../support/manual-timer.ts';
 
-/** `outcomes`: what each compaction does: merge this many records, or throw an error. */
-function startMaintenance(outcomes: (number | Error)[], tookMs = 0) {
+/** `outcomes`: what each compaction does: merge this many records, or throw an error. `removals`: the same for expired records. */
+function startMaintenance(outcomes: (number | Error)[], tookMs = 0, removals: (number | Error)[] = []) {
   const timer = new ManualTimer();
   const events: Event[] = [];
   const counts = { compactions: 0 };
-  const maintain = async () => {
-    counts.compactions++;
+  const maintain = async (task: MaintenanceTask) => {
+    if (task === 'compact') counts.compactions++;
     if (tookMs > 0) await new Promise<void>(resolve => timer.after(tookMs, resolve));
-    const outcome = outcomes.shift() ?? 0;
+    const outcome = (task === 'compact' ? outcomes : removals).shift() ?? 0;
     if (outcome instanceof Error) throw outcome;
     return outcome;
   };
@@ -51,6 +51,19 @@ describe('maintenance of the store', () => {
     expect(counts.compactions).toBe(1);
     await timer.advance(10_000);
     expect(counts.compactions).toBe(2);
+  });
+
+  test('deletes expired records every hour, and a minute after it failed', async () => {
+    const { timer, events } = startMaintenance([], 0, [new Error('full'), 5, 7]);
+    await timer.advance(3_600_000);
+    const failed = { type: 'retention_failed', error: new Error('full') };
+    expect(events).toEqual([failed]);
+    await timer.advance(60_000);
+    expect(events).toEqual([failed, { type: 'records_expired', count: 5 }]);
+    await timer.advance(3_590_000);
+    expect(events).toHaveLength(2);
+    await timer.advance(10_000);
+    expect(events[2]).toEqual({ type: 'records_expired', count: 7 });
   });
 
   test('runs nothing after close', async () => {

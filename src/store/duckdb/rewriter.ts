@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ErasedRecords, toErasedRecords } from '../../domain/erased.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
+import type { Observe } from '../../observe/event.ts';
 import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
 import type { EraseScope, Expiry, MaintenanceTask } from '../store.ts';
@@ -10,7 +11,7 @@ import { addContents, EMPTY, ROW_GROUP_ROWS, readContent } from './checksum.ts';
 import type { AfterBatch, Condition } from './copy-records.ts';
 import { quote } from './database.ts';
 import { DuckDBTimestampValue } from './driver.ts';
-import { isDamageError } from './errors.ts';
+import { isDamageError, isFatalError } from './errors.ts';
 import type { Manifest, PartEntry } from './manifest.ts';
 import type { Part, Parts } from './parts.ts';
 import type { StoreConnection } from './run-long.ts';
@@ -39,15 +40,23 @@ export class Rewriter {
   readonly #connection: StoreConnection;
   /** How many queries and batches of records the store has received so far. */
   readonly #countOperations: () => number;
+  readonly #observe: Observe;
   readonly #jobs = new Mutex();
   readonly #mergeAgainAt = new Map<LogKind, number>();
   #isClosing = false;
 
-  constructor(parts: Parts, connection: StoreConnection, clock: Clock, countOperations: () => number) {
+  constructor(
+    parts: Parts,
+    connection: StoreConnection,
+    clock: Clock,
+    countOperations: () => number,
+    observe: Observe,
+  ) {
     this.#parts = parts;
     this.#clock = clock;
     this.#connection = connection;
     this.#countOperations = countOperations;
+    this.#observe = observe;
   }
 
   /** Implements Store.maintain. */
@@ -138,7 +147,7 @@ export class Rewriter {
     return [];
   }
 
-  /** If the rewrite of a kind fails, such as on a full disk, continues with the other kinds, then throws the first error. */
+  /** Reports parts that cannot be rewritten, such as on a full disk. The next call tries them again. */
   async #deleteExpired({ expiredBefore, rewriteBefore }: Expiry): Promise<number> {
     const parts = this.#parts;
     const expired = parts.list().filter(({ entry }) => entry.until < expiredBefore);
@@ -150,7 +159,6 @@ export class Rewriter {
       }),
     });
     let removed = countRecords(expired);
-    const errors: unknown[] = [];
     const before = new DuckDBTimestampValue(expiredBefore);
     for (const kind of LOG_KINDS) {
       // The oldest one first. If it cannot be rewritten, such as on a nearly full disk, the next one may be smaller.
@@ -160,10 +168,10 @@ export class Rewriter {
           removed += await this.#rewrite([part], { sql: 'timestamp < $before', values: { before } });
           break;
         } catch (error) {
-          errors.push(error);
+          if (this.#isClosing || isFatalError(error)) throw error;
+          this.#observe({ type: 'retention_failed', error });
         }
     }
-    if (errors.length > 0) throw errors[0];
     return removed;
   }
 

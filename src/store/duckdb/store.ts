@@ -67,7 +67,7 @@ async function openStoreOn(
   const queries = new Queries(pool, memtables, parts, options.queryTimeoutSeconds);
   /** How many queries and batches the store has received. Jobs in the background pause while this grows. */
   let operations = 0;
-  const rewriter = new Rewriter(parts, jobWriter, clock, () => operations);
+  const rewriter = new Rewriter(parts, jobWriter, clock, () => operations, observe);
   await rewriter.eraseFromRestored();
   const appends = new Mutex();
   const appendContext = { parts, appendWriter, clock, stagingFile: stagingFileOf('append') };
