@@ -21,12 +21,10 @@ const UPGRADE = join(import.meta.dirname, '../upgrade');
 const readJson = (name: string) => JSON.parse(readFileSync(join(UPGRADE, name), 'utf8'));
 const { embedded } = readJson('expected.json');
 const expected020 = readJson('expected-0.2.0.json');
-const unreleased = readJson('expected-0.3.0-unreleased.json');
 type Contents = Record<string, { readonly count: number; readonly digest: string }>;
 const RELEASES: readonly { version: string; token: string; kinds: Contents }[] = [
   { version: '0.1.0', token: embedded.tokens.platform, kinds: embedded.kinds },
   { version: '0.2.0', token: expected020.token, kinds: expected020.kinds },
-  { version: '0.3.0-unreleased', token: unreleased.token, kinds: unreleased.kinds },
 ];
 
 const KILLS_PER_RELEASE = sized(3, 25);

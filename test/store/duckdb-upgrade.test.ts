@@ -23,7 +23,6 @@ import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
 import {
-  AUTH_COLUMNS,
   changeOldStore,
   damageTable,
   EDGE_COLUMNS,
@@ -49,7 +48,7 @@ const edgeTable = (name: string, first: number, end: number) => [
   `create table ${name} (${EDGE_COLUMNS})`,
   `insert into ${name} ${edgeRecords(first, end)}`,
 ];
-/** A store with three tables of edge records, flush progress and a load. */
+/** A store with three tables of edge records and flush progress. */
 const writeStore = () =>
   changeOldStore(directory, [
     ...SCHEMA_4,
@@ -57,7 +56,6 @@ const writeStore = () =>
     ...edgeTable('edge_part_2', RECORDS, 2 * RECORDS),
     ...edgeTable('edge_part_3', 2 * RECORDS, 2 * RECORDS + 10),
     `insert into flushed_records values ('edge', ${2 * RECORDS + 10})`,
-    "insert into loads values ('auth', 'abc', 123, 7, timestamp '2026-11-02 03:04:05')",
   ]);
 const ALL = 2 * RECORDS + 10;
 
@@ -109,15 +107,11 @@ const errorOf = async (opening: Promise<unknown>) => {
 };
 
 describe('converting a store', () => {
-  test('keeps every record and the flush progress, and remembers loads', async () => {
+  test('keeps every record and the flush progress', async () => {
     await writeStore();
     const checksum = await checksumOfOld(edgeRecords(0, ALL));
     expect(await readEdge()).toEqual([ALL, ALL, checksum]);
     expect(manifest().storedUpTo).toEqual({ edge: ALL });
-    const loadedAt = micros('2026-11-02T03:04:05Z');
-    expect(manifest().loads).toEqual([
-      { source: 'auth', digest: 'abc', fileBytes: 123, records: 7, loadedAt },
-    ]);
     expect(events.filter(({ type }) => /conver|old/.test(type))).toEqual([
       { type: 'conversion_progress', share: 0, records: ALL },
       ...events.filter(({ type }) => type === 'conversion_progress').slice(1),
@@ -164,21 +158,6 @@ describe('converting a store', () => {
     ]);
     expect((await readEdge()).slice(0, 2)).toEqual([30, 30]);
     expect(manifest().storedUpTo).toEqual({ edge: 30 });
-  });
-
-  test('converts the tables of schema version 2: one for each kind', async () => {
-    await changeOldStore(directory, [
-      'create table schema_version (version integer not null)',
-      'insert into schema_version values (2)',
-      ...edgeTable('edge_logs', 0, 20),
-      `create table auth_logs (${AUTH_COLUMNS})`,
-      `insert into auth_logs select * exclude (url, path) from (${edgeRecords(0, 3)})`,
-    ]);
-    expect((await readEdge()).slice(0, 2)).toEqual([20, 20]);
-    expect(manifest().parts.map(({ kind, records }) => [kind, records])).toEqual([
-      ['edge', 20],
-      ['auth', 3],
-    ]);
   });
 
   test('refuses a store with a newer schema version', async () => {

@@ -8,15 +8,12 @@ const BLOCK_BYTES = 256 * 1024;
 
 const COLUMNS = `id varchar not null, timestamp timestamp not null, project varchar not null,
   event_message varchar not null using compression zstd, metadata json not null using compression zstd`;
-export const AUTH_COLUMNS = COLUMNS;
 export const EDGE_COLUMNS = `${COLUMNS}, url varchar not null using compression zstd, path varchar not null`;
 
 export const SCHEMA_4 = [
   'create table schema_version (version integer not null)',
   'insert into schema_version values (4)',
   'create table flushed_records (kind varchar primary key, records bigint not null)',
-  `create table loads (source varchar not null, digest varchar not null, file_bytes bigint not null,
-    records bigint not null, loaded_at timestamp not null, primary key (source, digest))`,
 ];
 
 /** A SELECT of edge records, one in each minute since 2026-11-01, with ids e0, e1 and so on. */

@@ -11,7 +11,6 @@ import { createTempDirectory, type ServerProcess, startServer } from '../support
 const readJson = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, name), 'utf8'));
 const { embedded } = readJson('expected.json');
 const expected020 = readJson('expected-0.2.0.json');
-const unreleased = readJson('expected-0.3.0-unreleased.json');
 
 interface Release {
   readonly version: string;
@@ -22,7 +21,6 @@ interface Release {
 const RELEASES: readonly Release[] = [
   { version: '0.1.0', token: embedded.tokens.platform, kinds: embedded.kinds },
   { version: '0.2.0', token: expected020.token, kinds: expected020.kinds },
-  { version: '0.3.0-unreleased', token: unreleased.token, kinds: unreleased.kinds },
 ];
 
 describe.each(RELEASES)('a data directory of release $version', ({ version, token, kinds }) => {

@@ -48,13 +48,11 @@ async function convert(options: ConvertOptions): Promise<number> {
     await requireDiskSpace(dataDirectory, Math.ceil((await store.usedBytes()) * GROWTH));
     createDirectory(partsDirectory);
     const { parts } = conversion;
-    const [storedUpTo, loads] = [await store.readStoredUpTo(), await store.readLoads()];
+    const storedUpTo = await store.readStoredUpTo();
     await conversion.run();
     const { nextPart } = conversion;
-    await writeManifest(partsDirectory, {
-      ...emptyManifest(),
-      ...{ generation: 1, nextPart, storedUpTo, parts, loads },
-    });
+    const manifest = { ...emptyManifest(), generation: 1, nextPart, storedUpTo, parts };
+    await writeManifest(partsDirectory, manifest);
     await writeFileDurably(join(partsDirectory, OLD_STORE_FILE), createMarker());
     await rename(partsDirectory, join(dataDirectory, PARTS_DIRECTORY));
     return parts.reduce((sum, part) => sum + part.records, 0);
@@ -92,7 +90,5 @@ async function finish(dataDirectory: string): Promise<void> {
     await syncDirectory(parts);
   }
   if (!existsSync(join(dataDirectory, MANIFEST_FILE))) return;
-  // An unreleased version had the second one.
-  for (const suffix of ['.wal', '.metadata-backup'])
-    await rm(join(dataDirectory, `${OLD_STORE_FILE}${suffix}`), { force: true });
+  await rm(join(dataDirectory, `${OLD_STORE_FILE}.wal`), { force: true });
 }

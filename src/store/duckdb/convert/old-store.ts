@@ -9,7 +9,7 @@ import { syncFile, writeFileDurably } from '../../../system/files.ts';
 import { createInstance, quote } from '../database.ts';
 import type { DuckDBInstance, DuckDBValue } from '../driver.ts';
 import { selectWithFieldColumns } from '../field-columns.ts';
-import type { LoadEntry, Manifest } from '../manifest.ts';
+import type { Manifest } from '../manifest.ts';
 import { addRunLong, type StoreConnection } from '../run-long.ts';
 import { OLD_STORE_FILE } from './marker.ts';
 
@@ -86,7 +86,7 @@ export class OldStore {
   /** The tables with records. Temporary tables of interrupted rewrites are not among them. */
   get tables(): readonly OldTable[] {
     return this.#tables.flatMap(name => {
-      const kind = /^(\w+)_(?:logs|(?:part|compacted|sealed|merged)_\d+)$/.exec(name)?.[1];
+      const kind = /^(\w+)_(?:part|compacted|sealed|merged)_\d+$/.exec(name)?.[1];
       return LOG_KINDS.filter(each => each === kind).map(each => ({ name, kind: each }));
     });
   }
@@ -116,20 +116,6 @@ export class OldStore {
     // The column `records` has the next sequence number; it is not a count.
     const rows = await this.#rows(`select kind, records from logs.${table}`);
     return Object.fromEntries(rows.map(([kind, sequence]) => [String(kind), Number(sequence)]));
-  }
-
-  async readLoads(): Promise<LoadEntry[]> {
-    if (!this.#tables.includes('loads')) return [];
-    const rows = await this.#rows(
-      'select source, digest, file_bytes, records, epoch_us(loaded_at) from logs.loads order by loaded_at',
-    );
-    return rows.map(([source, digest, fileBytes, records, loadedAt]) => ({
-      source: String(source),
-      digest: String(digest),
-      fileBytes: Number(fileBytes),
-      records: Number(records),
-      loadedAt: BigInt(String(loadedAt)),
-    }));
   }
 
   async #readTables(): Promise<void> {
