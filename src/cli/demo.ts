@@ -107,7 +107,7 @@ function describeDemo(url: string, token: string): string {
     '',
     'The console, with a token that is valid until the demo stops:',
     '',
-    `  ${url}/?view=functions&project=stormy-harbor&interval=1hr#token=${token}`,
+    `  ${url}/?project=stormy-harbor#token=${token}`,
     '',
     'Projects:',
     '',

@@ -52,7 +52,8 @@ describe('dendro demo', () => {
       })
     ).rows;
 
-  test('prints the address of its console', async () => {
+  test('prints the address of its console, the start page of the project with the incident', async () => {
+    expect(`${link().pathname}${link().search}`).toBe('/?project=stormy-harbor');
     const response = await fetch(link());
     expect(response.headers.get('content-type')).toContain('text/html');
     expect(token()).toMatch(/^dnd_[\w-]{43}$/);

@@ -115,7 +115,7 @@ test('npx dendro demo serves the console', async () => {
     demo.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    const findUrl = () => /^ {2}(http\S+)\/\?view=/m.exec(output)?.[1];
+    const findUrl = () => /^ {2}(http\S+)\/\?project=/m.exec(output)?.[1];
     await expect.poll(findUrl, { timeout: 100_000 }).toBeDefined();
     expect((await fetchResponse(findUrl() ?? '', {})).text).toContain('<title>');
   } finally {
