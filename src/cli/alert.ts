@@ -4,9 +4,8 @@ import { type Invocation, nameOf } from '../config.ts';
 import { suggest } from '../domain/closest-name.ts';
 import { parseDuration } from '../domain/duration.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
-import { parseJson } from '../system/parse-json.ts';
 import type { Io } from './io.ts';
-import { createResponseError, requireServer, sendRequest, type Target } from './target.ts';
+import { requestResult, requireServer, type Target } from './target.ts';
 import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
 
 const PATH = '/api/admin/alerts';
@@ -116,15 +115,10 @@ function describeTest({ rows, no_data, notifications }: TestResult): string {
   ].join('\n');
 }
 
-async function request(server: Target, path: string, body?: object): Promise<unknown> {
+function request(server: Target, path: string, body?: object): Promise<unknown> {
   const init =
     body === undefined
       ? {}
       : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
-  const policy = { maxAttempts: 3, retryUnreachable: false };
-  const response = await sendRequest(server, path, init, policy);
-  const text = response.body.toString('utf8');
-  const parsed = parseJson(text) as { result?: unknown } | undefined;
-  if (response.status === 200 && parsed?.result !== undefined) return parsed.result;
-  throw createResponseError(server, response.status, text);
+  return requestResult(server, path, init, { maxAttempts: 3, retryUnreachable: false });
 }

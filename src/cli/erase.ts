@@ -7,17 +7,8 @@ import { type Invocation, nameOf, readAppConfig, requireText } from '../config.t
 import { OperatorError, UsageError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { EraseScope } from '../store/store.ts';
-import { parseJson } from '../system/parse-json.ts';
 import type { Io } from './io.ts';
-import {
-  createResponseError,
-  findServer,
-  noDataDirectory,
-  openLocal,
-  sendRequest,
-  type Target,
-  wrongListener,
-} from './target.ts';
+import { findServer, noDataDirectory, openLocal, requestResult, type Target } from './target.ts';
 import { escapeForTerminal } from './terminal.ts';
 
 const POLL_INTERVAL_MS = 200;
@@ -98,14 +89,10 @@ async function eraseOn(target: Target, scope: EraseScope): Promise<EraseStatus> 
   );
 }
 
-/** Returns undefined if there was no erasure since the start of the server. */
-async function request(target: Target, init: RequestInit): Promise<EraseStatus | undefined> {
+/** Returns null if there was no erasure since the start of the server. */
+async function request(target: Target, init: RequestInit): Promise<EraseStatus | null> {
   const policy = { maxAttempts: 10, retryUnreachable: true };
-  const { status, body } = await sendRequest(target, '/api/admin/erase', init, policy);
-  const text = body.toString('utf8');
-  const response = parseJson(text) as { result?: EraseStatus | null } | undefined;
-  if (status < 300 && response?.result !== undefined) return response.result ?? undefined;
-  throw status === 404 ? wrongListener(target, 'internal') : createResponseError(target, status, text);
+  return (await requestResult(target, '/api/admin/erase', init, policy, 'internal')) as EraseStatus | null;
 }
 
 function describeScope({ project, beforeMicros }: EraseScope): string {

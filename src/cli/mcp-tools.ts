@@ -10,7 +10,6 @@ import {
   createResponseError,
   listEndpoints,
   type RetryPolicy,
-  readErrorMessage,
   sendRequest,
   type Target,
 } from './target.ts';
@@ -74,8 +73,6 @@ export class EndpointTools {
     const init = { headers: { Accept: 'application/json' }, signal };
     const response = await sendRequest(this.#server, path, init, RETRY_POLICY);
     const text = response.body.toString();
-    if (response.status === 400)
-      return { text: readErrorMessage(text) ?? 'the arguments are invalid', isError: true };
     if (response.status !== 200) throw createResponseError(this.#server, response.status, text);
     return { text: formatResult(response, text), isError: false };
   }

@@ -129,44 +129,29 @@ async function get(
   target: Target,
   path: string,
   contentType: string,
-  asked: Query,
+  { endpoint }: Query,
 ): Promise<CompleteResponse> {
   const response = await sendRequest(target, path, { headers: { Accept: contentType } }, RETRY_POLICY);
-  const { status, body } = response;
-  await checkNames(target, asked, status);
+  const { status, headers, body } = response;
+  if (status === 404) await checkEndpoint(target, endpoint);
   if (status !== 200) throw createResponseError(target, status, body.toString());
-  if (!response.headers.get('content-type')?.startsWith(contentType))
+  if (!headers.get('content-type')?.startsWith(contentType))
     throw new OperatorError(
       `${target.url} did not return ${contentType}; is it the public listener of Dendro?`,
     );
+  // The API ignores unknown parameters. In a command, one is probably a typo.
+  const ignored = headers.get('dendro-ignored');
+  if (ignored !== null)
+    throw new UsageError(`endpoint ${endpoint} has no parameter ${decodeURIComponent(ignored)}`);
   return response;
 }
 
-/**
- * Throws a UsageError if the URL is that of the wrong listener, or the name of the endpoint or of a parameter is wrong. The API
- * ignores unknown parameters, so this checks their names after a status of 200 too: in a command, an unknown one is probably a
- * typo. Asks for the endpoints only after the query, so that a token with a low rate limit can still run the query.
- */
-async function checkNames(target: Target, { endpoint, parameters }: Query, status: number): Promise<void> {
-  const mayHaveUnknownParameter = parameters.size > 0 && (status === 200 || status === 400);
-  if (status !== 404 && !mayHaveUnknownParameter) return;
-  const endpoints = await listEndpoints(target, { maxAttempts: 1, retryUnreachable: false }).catch(error => {
-    if (status === 404 && error instanceof UsageError) throw error; // the URL is that of the internal listener
-    return [];
-  });
-  const found = endpoints.find(({ id, name }) => name === endpoint || id === endpoint.toLowerCase());
-  if (found === undefined) {
-    const names = endpoints.map(({ name }) => name);
-    if (status !== 404 || names.length === 0) return;
-    throw new UsageError(`there is no endpoint ${endpoint}; ${suggest(endpoint, names, 'available')}`);
-  }
-  const known = found.parameters.map(({ name }) => name);
-  // Every endpoint has `timestamps`, which no definition declares.
-  for (const name of parameters.keys())
-    if (!known.includes(name) && name !== 'timestamps')
-      throw new UsageError(
-        `endpoint ${found.name} has no parameter ${name}; ${suggest(name, known, 'its parameters')}`,
-      );
+/** Throws a UsageError if the URL is that of the wrong listener, or if there is no such endpoint. */
+async function checkEndpoint(target: Target, endpoint: string): Promise<void> {
+  const endpoints = await listEndpoints(target, RETRY_POLICY);
+  if (endpoints.some(({ id, name }) => name === endpoint || id === endpoint.toLowerCase())) return;
+  const names = endpoints.map(({ name }) => name);
+  throw new UsageError(`there is no endpoint ${endpoint}; ${suggest(endpoint, names, 'available')}`);
 }
 
 /** On standard error, so that the rows on standard output stay as they are. */

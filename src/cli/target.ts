@@ -67,11 +67,12 @@ export function findServer(invocation: Invocation): ServerTarget | undefined {
   }
   const name = nameOf(invocation, 'url');
   // Trimmed, because a token that was read from a file often ends with a newline, which a header cannot contain.
-  const token = invocation.text('token')?.trim() ?? findApiKey(invocation);
+  const given = invocation.text('token')?.trim();
+  const token = given ?? findApiKey(invocation);
   if (!token) throw new UsageError(`${name} needs a token: set --token or DENDRO_TOKEN`);
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
     throw new UsageError(`${name} ${url} is not a URL; allowed: http://HOST:PORT or https://HOST:PORT`);
-  checkHeaderValue(nameOf(invocation, 'token'), token);
+  checkHeaderValue(given === undefined ? 'DENDRO_API_KEY' : nameOf(invocation, 'token'), token);
   const { username, password } = new URL(url);
   if (username !== '' || password !== '')
     throw new UsageError(`${name} contains a user name or a password; remove them, and set --token instead`);
@@ -242,20 +243,12 @@ export function describeUnreachable(url: string, error: Error): string {
  * which has an exit code of its own.
  */
 export function createResponseError({ url }: Target, status: number, body: string, hint?: string): Error {
-  const reason = readErrorMessage(body) ?? 'not a response of Dendro';
+  const response = parseJson(body) as { error?: { message?: string; param?: string } } | null | undefined;
+  const { message: reason = 'not a response of Dendro', param } = response?.error ?? {};
   const what = url === undefined ? reason : `${url} returned ${status}: ${reason}`;
   const message = [what, hint].filter(Boolean).join('; ');
-  const response = parseJson(body) as { error?: { param?: string } } | undefined;
-  return response?.error?.param === undefined ? new OperatorError(message) : new UsageError(message);
+  return param === undefined ? new OperatorError(message) : new UsageError(message);
 }
-
-/** The message of an error response; undefined if the body is not an error response of Dendro. */
-export function readErrorMessage(body: string): string | undefined {
-  const response = parseJson(body) as { error?: { message?: string } } | undefined;
-  return response?.error?.message;
-}
-
-const CATALOG_PATH = '/api/endpoints';
 
 /** The error for a response of 404 to a path that the listener always has. */
 export function wrongListener({ url }: Target, listener: ListenerName): UsageError {
@@ -264,16 +257,30 @@ export function wrongListener({ url }: Target, listener: ListenerName): UsageErr
   );
 }
 
-/** The endpoints that the token may call. Throws a UsageError or an OperatorError if the server does not return them. */
+/**
+ * Sends a request and returns the `result` of its response. Throws a UsageError or an OperatorError if the server does not return
+ * one. `listener`: the one that always has this path.
+ */
+export async function requestResult(
+  target: Target,
+  path: string,
+  init: RequestInit,
+  policy: RetryPolicy,
+  listener?: ListenerName,
+): Promise<unknown> {
+  const { status, body } = await sendRequest(target, path, init, policy);
+  if (status === 404 && listener !== undefined) throw wrongListener(target, listener);
+  const response = parseJson(body.toString()) as { result?: unknown } | null | undefined;
+  if (status < 300 && response?.result !== undefined) return response.result;
+  throw createResponseError(target, status, body.toString());
+}
+
+/** The endpoints that the token may call. Throws as `requestResult` does. */
 export async function listEndpoints(
   target: Target,
   policy: RetryPolicy,
   signal?: AbortSignal,
 ): Promise<readonly CatalogEntry[]> {
-  const { status, body } = await sendRequest(target, CATALOG_PATH, signal ? { signal } : {}, policy);
-  if (status === 404) throw wrongListener(target, 'public');
-  if (status !== 200) throw createResponseError(target, status, body.toString());
-  const response = parseJson(body.toString()) as { result?: CatalogEntry[] } | null | undefined;
-  if (Array.isArray(response?.result)) return response.result;
-  throw new OperatorError(`${target.url} returned no catalog; is it the public listener of Dendro?`);
+  const init = signal ? { signal } : {};
+  return (await requestResult(target, '/api/endpoints', init, policy, 'public')) as readonly CatalogEntry[];
 }

@@ -11,7 +11,8 @@ import {
   startServerHere,
 } from '../support/process.ts';
 
-const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+const QUERY_KEY = 'a-query-key-of-the-acceptance-tests';
+const env = { DENDRO_API_KEY: PROCESS_API_KEY, DENDRO_QUERY_KEY: QUERY_KEY };
 const NOW = Date.now();
 const at = (minutesAgo: number) => new Date(NOW - minutesAgo * 60_000).toISOString();
 
@@ -191,12 +192,22 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
     [
       'an unknown parameter',
       ['usage.api-counts', '--project', 'a', '--param', 'intervall=daily'],
-      'endpoint usage.api-counts has no parameter intervall; did you mean interval?',
+      'intervall is no parameter; did you mean interval?',
     ],
     [
       'an unknown parameter next to all that are required',
-      ['logs.all', '--project', 'a', '--param', 'sql=x'],
-      'endpoint logs.all has no parameter sql; its parameters: project, project_tier,',
+      [
+        'logs.all',
+        '--project',
+        'a',
+        '--param',
+        'sql=x',
+        '--param',
+        'teir=PRO',
+        '--param',
+        'project-tier=PRO',
+      ],
+      'endpoint logs.all has no parameter sql, teir, project-tier; did you mean project_tier',
     ],
     ['an unknown endpoint', ['logs.al', '--project', 'a'], 'no endpoint logs.al; did you mean logs.all?'],
   ])('%s: one line, exit 2', async (_, args, words) => {
@@ -218,7 +229,7 @@ describe('dendro query', () => {
   let server: ServerHere;
   beforeAll(async () => {
     directory = createTempDirectory();
-    server = await startServerHere(['--data', directory.path], { env });
+    server = await startServerHere(['--data', directory.path, '--studio'], { env });
   });
   afterAll(async () => {
     await server.stop();
@@ -248,6 +259,12 @@ describe('dendro query', () => {
     expect(onlyLine(outcome)).toContain(
       `${server.url} is not the internal listener of Dendro: set --url or DENDRO_INTERNAL_URL`,
     );
+  });
+
+  test('sql of logs.all runs on a server with --studio', async () => {
+    const sql = 'sql=select id, timestamp, event_message from edge_logs';
+    const outcome = await query('--param', sql, '--url', server.url, '--token', QUERY_KEY);
+    expect(outcome).toMatchObject({ code: 0, stdout: 'no rows\n', stderr: '' });
   });
 
   test('a line end after the token, and a slash at the end of --url are ignored', async () => {

@@ -101,6 +101,11 @@ const WRONG: Record<string, WrongCall[]> = {
     ['logs.all --project p --token t', '--token needs --url'],
     ['logs.all --project p', 'DENDRO_URL x is not a URL', { ...KEY, DENDRO_URL: 'x' }],
     [
+      'logs.all --project p --url http://127.0.0.1:1',
+      'DENDRO_API_KEY contains a character that an HTTP header cannot carry',
+      { DENDRO_API_KEY: 'two words' },
+    ],
+    [
       'logs.all --project p',
       'DENDRO_INTERNAL_URL is the URL of the internal listener, but this command uses the public listener',
       { DENDRO_INTERNAL_URL: 'http://127.0.0.1:1' },
