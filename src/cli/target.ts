@@ -133,11 +133,13 @@ export async function openLocal(
   options?: Parameters<typeof startLocalApp>[2],
 ): Promise<LocalTarget> {
   const log = showConversion(io, logTo(io.stdout, io.stderr));
+  let isOpen = false;
   let failure: unknown;
   let isSpoolDamaged = false;
-  // The command itself reports these: its error or its output says the same.
   const observe: Observe = event => {
     if (SPOOL_DAMAGES.includes(event.type)) isSpoolDamaged = true;
+    if (!isOpen) return log(event);
+    // The command itself reports these: its error or its output says the same.
     if (
       event.type === 'request_failed' ||
       event.type === 'request_unavailable' ||
@@ -147,6 +149,7 @@ export async function openLocal(
     else if (event.type !== 'project_erased') log(event);
   };
   const app = await startLocalApp(config, observe, options);
+  isOpen = true;
   return {
     url: undefined,
     store: app.store,

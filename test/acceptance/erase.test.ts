@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -107,6 +107,17 @@ describe('dendro erase', () => {
     expect(erased.stdout).toMatch(/ from before 20\S+Z: 1 stored, 0 quarantined\n$/);
     expect(filesWith(PROJECT)).toEqual([]);
     expect((await query('other')).result).toHaveLength(1);
+  });
+
+  test('a command logs an interrupted erasure that fails again, and continues', async () => {
+    await query(PROJECT); // creates the data directory
+    writeFileSync(join(folder.path, 'erase.json'), JSON.stringify([{ project: PROJECT }]));
+    mkdirSync(join(folder.path, 'quarantine.ndjson')); // in place of the file that would be rewritten
+    const outcome = await runDendro(['query', 'logs.all', '--project', 'other', '--data', folder.path]);
+    expect(outcome).toMatchObject({
+      ...{ code: 0, stdout: 'no rows\n' },
+      stderr: expect.stringMatching(/^ERASING A PROJECT FAILED;.*\n$/),
+    });
   });
 
   test.each([
