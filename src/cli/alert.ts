@@ -1,9 +1,9 @@
 // dendro alert list | test NAME | silence NAME --for DURATION | send-test RECEIVER: shows and tries the alerts of a running server.
 import type { AlertView } from '../alert/alerts.ts';
 import { type Invocation, nameOf } from '../config.ts';
-import { suggest } from '../domain/closest-name.ts';
 import { parseDuration } from '../domain/duration.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
+import { readAction } from './action.ts';
 import type { Io } from './io.ts';
 import { requestResult, requireServer, type Target } from './target.ts';
 import { escapeForTerminal, escapeLinesForTerminal } from './terminal.ts';
@@ -15,21 +15,15 @@ const ACTIONS = { list: undefined, test: 'NAME', silence: 'NAME', 'send-test': '
 type Action = keyof typeof ACTIONS;
 
 export async function alert(invocation: Invocation, io: Io): Promise<void> {
-  const [action = '', ...names] = invocation.positionals;
-  if (!Object.hasOwn(ACTIONS, action)) {
-    const hint = suggest(action, Object.keys(ACTIONS), 'actions');
-    throw new UsageError(
-      action === '' ? `an action is required; ${hint}` : `unknown action ${action}; ${hint}`,
-    );
-  }
-  const argument = ACTIONS[action as Action];
-  if (names.length !== (argument === undefined ? 0 : 1))
+  const { action, others } = readAction(invocation, ACTIONS);
+  const argument = ACTIONS[action];
+  if (others.length !== (argument === undefined ? 0 : 1))
     throw new UsageError(`usage: dendro alert ${[action, argument].filter(Boolean).join(' ')}`);
-  const [name = ''] = names;
+  const [name = ''] = others;
   const seconds = action === 'silence' ? readSeconds(invocation) : 0;
   const server = requireServer(invocation);
   const isJson = invocation.isOn('json');
-  const output = await runAction(server, action as Action, name, seconds);
+  const output = await runAction(server, action, name, seconds);
   const text = isJson ? JSON.stringify(output.result, undefined, 2) : output.text;
   if (text !== '') io.stdout.write(escapeLinesForTerminal(`${text}\n`));
   if (output.problem !== undefined) throw new OperatorError(output.problem);

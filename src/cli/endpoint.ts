@@ -8,6 +8,7 @@ import { OperatorError, UsageError } from '../domain/errors.ts';
 import { type Endpoint, loadCatalog } from '../endpoint/catalog.ts';
 import { ENDPOINT_NAME } from '../endpoint/definition.ts';
 import { describeFileError } from '../system/file-access.ts';
+import { readAction } from './action.ts';
 import { type ExampleOutcome, runExamples } from './endpoint-examples.ts';
 import type { Io } from './io.ts';
 import { escapeLinesForTerminal } from './terminal.ts';
@@ -18,15 +19,8 @@ const TEMPLATE = join(import.meta.dirname, 'endpoint-template');
 const ACTIONS = { new: createFolder, test: testEndpoints };
 
 export async function endpoint(invocation: Invocation, io: Io): Promise<void> {
-  const [action, ...names] = invocation.positionals;
-  if (action === undefined) throw new UsageError('an action is required: dendro endpoint new or test');
-  if (!isAction(action))
-    throw new UsageError(`unknown action ${action}; ${suggest(action, Object.keys(ACTIONS), 'actions')}`);
-  return ACTIONS[action](invocation, names, io);
-}
-
-function isAction(text: string): text is keyof typeof ACTIONS {
-  return Object.hasOwn(ACTIONS, text);
+  const { action, others } = readAction(invocation, ACTIONS);
+  return ACTIONS[action](invocation, others, io);
 }
 
 async function createFolder(invocation: Invocation, names: readonly string[], { stdout }: Io): Promise<void> {

@@ -20,6 +20,7 @@ import { findLockOwner } from '../system/lock.ts';
 import { type LastUsed, readLastUsed } from '../token/last-used.ts';
 import { createSecret, hasExpired, hashSecret, isScope, SCOPE_SYNTAX } from '../token/token.ts';
 import { changeTokenFile, readTokenFile, type StoredToken } from '../token/token-file.ts';
+import { readAction } from './action.ts';
 import type { Io } from './io.ts';
 import { formatTable } from './terminal.ts';
 
@@ -39,16 +40,13 @@ const ACTION_FLAGS: Readonly<Partial<Record<FlagName, keyof typeof ACTIONS>>> = 
 };
 
 export async function token(invocation: Invocation, io: Io): Promise<void> {
-  const [action, ...names] = invocation.positionals;
-  if (action === undefined)
-    throw new UsageError('an action is required: dendro token create, list or revoke');
-  if (!isAction(action))
-    throw new UsageError(`unknown action ${action}; ${suggest(action, Object.keys(ACTIONS), 'actions')}`);
+  const { action, others } = readAction(invocation, ACTIONS);
   for (const [flag, owner] of Object.entries(ACTION_FLAGS) as [FlagName, string][])
     if (owner !== action && invocation.origin(flag) === 'flag')
       throw new UsageError(`--${flag} is a flag of dendro token ${owner}, not of dendro token ${action}`);
-  if (action !== 'revoke' && names[0] !== undefined) throw new UsageError(`unexpected argument: ${names[0]}`);
-  return ACTIONS[action](invocation, names, io);
+  if (action !== 'revoke' && others[0] !== undefined)
+    throw new UsageError(`unexpected argument: ${others[0]}`);
+  return ACTIONS[action](invocation, others, io);
 }
 
 /** Throws if its directory does not exist. `create` may create one that was named: in another, the token would be useless. */
@@ -68,10 +66,6 @@ function describeNearby(directory: string): string {
   const places = [directory, join(directory, 'data'), ...near];
   const found = places.find(place => findLockOwner(place) !== undefined);
   return found === undefined || found === directory ? '' : `; a server is running with ${found}`;
-}
-
-function isAction(text: string): text is keyof typeof ACTIONS {
-  return Object.hasOwn(ACTIONS, text);
 }
 
 async function create(invocation: Invocation, _: readonly string[], { stdout, stderr }: Io): Promise<void> {

@@ -120,7 +120,7 @@ const WRONG: Record<string, WrongCall[]> = {
     ['', '--url is required: the URL of the public listener'],
   ],
   token: [
-    ['', 'an action is required: dendro token create, list or revoke'],
+    ['', 'an action is required; actions: create, list, revoke'],
     ['rotate', 'unknown action rotate; actions: create, list, revoke'],
     ['craete', 'unknown action craete; did you mean create?'],
     ['create --scope query', '--name is required'],
@@ -160,7 +160,7 @@ const WRONG: Record<string, WrongCall[]> = {
     ['--project p', '--yes is required, because there is no terminal'],
   ],
   alert: [
-    ['', 'an action is required; '],
+    ['', 'an action is required; actions: list, test, silence, send-test'],
     ['lst', 'unknown action lst; did you mean list?'],
     ['test', 'usage: dendro alert test NAME'],
     ['silence a', '--for is required: the length of the silence'],
@@ -173,7 +173,7 @@ const WRONG: Record<string, WrongCall[]> = {
     ['--data d', "Unknown option '--data'"],
   ],
   endpoint: [
-    ['', 'an action is required: dendro endpoint new or test'],
+    ['', 'an action is required; actions: new, test'],
     ['nw', 'unknown action nw; did you mean new?'],
     ['new', 'give exactly one name, such as: dendro endpoint new errors.by-path'],
     ['new a b --endpoints d', 'give exactly one name'],
