@@ -420,7 +420,7 @@ function createServing(
   { quarantine, ...components }: ServingComponents,
 ): ServingDependencies {
   const { store, intake } = components;
-  const studio = config.studio ? new Studio() : undefined;
+  const studio = config.studio ? new Studio(config.store) : undefined;
   closers.add('store', () => studio?.close());
   return {
     ...components,

@@ -78,6 +78,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'endpoint',
     'store/condition-sql.ts',
     'store/log-sql.ts',
+    'store/query-queue.ts',
     'store/required-text.ts',
     'type store/store.ts',
   ],

@@ -185,10 +185,7 @@ class Checker {
   }
 
   #readGroups(outputs: Query['outputs']): Value[] {
-    const { group_expressions, group_sets } = this.#select;
-    if (toNodes(group_sets).length > 1)
-      throw this.#tree.refuseWord('grouping sets are not supported', /^(rollup|cube|grouping)$/i);
-    return toNodes(group_expressions).map(node => {
+    return toNodes(this.#select['group_expressions']).map(node => {
       const value = this.#readItem(node, outputs);
       if (hasAggregate(value)) throw this.#tree.refuse('an aggregate in group by is not supported', node);
       return value;

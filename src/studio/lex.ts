@@ -17,6 +17,12 @@ export interface LexedQuery {
   findWord(words: RegExp, index?: number): number | undefined;
 }
 
+interface Token {
+  readonly sql: string;
+  /** Of its first character in the query. */
+  readonly index: number;
+}
+
 const TOKENS = [
   '(?<space>\\s+|--[^\\n]*|#[^\\n]*|/\\*[^]*?\\*/)',
   '(?<open>/\\*)',
@@ -43,7 +49,7 @@ export function lex(text: string): LexedQuery {
   if (invalid !== null)
     throw refuse('the text is not valid UTF-8, or has a NUL character', toPosition(text, invalid.index));
   const literals: Literal[] = [];
-  const tokens: { readonly sql: string; readonly index: number }[] = [];
+  const tokens: Token[] = [];
   const add = (sql: string, index: number) => tokens.push({ sql, index });
   const addLiteral = (literal: Literal, index: number) => add(`'${literals.push(literal) - 1}'`, index);
   for (let index = 0; index < text.length; ) {
@@ -85,15 +91,7 @@ export function lex(text: string): LexedQuery {
   const second = tokens.find(({ sql }) => sql === ';');
   if (second !== undefined)
     throw refuse('several statements are not supported', toPosition(text, second.index));
-  // DuckDB's parser copies the value for each `when`, at every level.
-  const copied = tokens.find(
-    ({ sql }, index) =>
-      /^case$/i.test(sql) &&
-      !/^when$/i.test(tokens[index + 1]?.sql ?? '') &&
-      !/^(as|\.)$/i.test(tokens[index - 1]?.sql ?? ''),
-  );
-  if (copied !== undefined)
-    throw refuse('case with a value is not supported; use case when', toPosition(text, copied.index));
+  refuseExponential(text, tokens);
   const indexes = new Map<number, number>();
   let sql = '';
   for (const token of tokens) {
@@ -109,6 +107,20 @@ export function lex(text: string): LexedQuery {
       at(offset < sql.length ? [...indexes].findLast(([start]) => start <= offset)?.[1] : undefined),
     findWord: (words, index = 0) => at(tokens.filter(token => words.test(token.sql))[index]?.index),
   };
+}
+
+/** Some short texts have trees that fill the memory of DuckDB's parser, and take it seconds. */
+function refuseExponential(text: string, tokens: readonly Token[]): void {
+  for (const [index, token] of tokens.entries()) {
+    const [before = '', next = ''] = [tokens[index - 1]?.sql, tokens[index + 1]?.sql];
+    const fail = (problem: string) => refuse(problem, toPosition(text, token.index));
+    // It copies the value for each `when`, at every level.
+    if (/^case$/i.test(token.sql) && !/^when$/i.test(next) && !/^(as|\.)$/i.test(before))
+      throw fail('case with a value is not supported; use case when');
+    // It lists all combinations.
+    if (/^((cube|rollup) \(|grouping sets)$/i.test(`${token.sql} ${next}`))
+      throw fail('grouping sets are not supported');
+  }
 }
 
 /** DuckDB has no safe_cast, takes datetime for timestamp, and does not know timestamp as a function. */

@@ -1,7 +1,8 @@
 // Parses a query with DuckDB's parser, in an instance that has no data and can open none. The text is a bound value of the parse
 // function: it is never executed. The instance is created on the first call, whatever the store is.
 import type { DuckDBConnection, DuckDBInstance, DuckDBPreparedStatement } from '@duckdb/node-api';
-import { Mutex } from '../system/mutex.ts';
+import { type QueryLimits, QueryQueue } from '../store/query-queue.ts';
+import type { QueryOptions } from '../store/store.ts';
 import { type LexedQuery, lex } from './lex.ts';
 import { refuse } from './syntax-error.ts';
 
@@ -21,14 +22,18 @@ export interface ParsedQuery {
 
 export class SqlParser {
   #parser: Promise<Parser> | undefined;
-  /** A statement has one set of bound values. */
-  readonly #turns = new Mutex();
+  /** One text at a time: a statement has one set of bound values. */
+  readonly #queue: QueryQueue;
 
-  /** Throws `invalid_parameter` unless the text is one SELECT. */
-  async parse(text: string): Promise<ParsedQuery> {
+  constructor(limits: QueryLimits) {
+    this.#queue = new QueryQueue({ ...limits, queryConcurrency: 1 });
+  }
+
+  /** Throws `invalid_parameter` unless the text is one SELECT, and what Store.query throws for its options. */
+  async parse(text: string, options: QueryOptions = {}): Promise<ParsedQuery> {
     const lexed = lex(text);
     const { error, error_type, error_message, position, statements } = JSON.parse(
-      await this.#serialize(lexed.sql),
+      await this.#serialize(lexed.sql, options),
     ) as {
       readonly error: boolean;
       readonly error_type?: string;
@@ -47,26 +52,31 @@ export class SqlParser {
   }
 
   async close(): Promise<void> {
-    const parser = await this.#parser?.catch(() => undefined);
-    await this.#turns.idle();
-    parser?.connection.closeSync();
-    parser?.instance.closeSync();
+    await this.#queue.close();
+    await this.#closeParser();
   }
 
-  #serialize(sql: string): Promise<string> {
-    this.#parser ??= openParser().catch(error => {
-      this.#parser = undefined; // the next query retries
-      throw error;
-    });
-    return this.#turns.run(async () => {
-      const { statement } = (await this.#parser) as Parser;
-      statement.bind({ sql });
-      const result = await statement.runAndReadAll().catch(() => {
-        throw refuse('the query is too complex', undefined);
-      });
-      const [row = []] = result.getRows();
-      return String(row[0]);
-    });
+  async #serialize(sql: string, options: QueryOptions): Promise<string> {
+    const { result } = await this.#queue.run(async () => {
+      this.#parser ??= openParser();
+      try {
+        const { statement } = await this.#parser;
+        statement.bind({ sql });
+        const [row = []] = (await statement.runAndReadAll()).getRows();
+        return String(row[0]);
+      } catch (error) {
+        await this.#closeParser(); // it reports syntax errors in its result, so it is broken; the next query opens another
+        throw error;
+      }
+    }, options);
+    return result;
+  }
+
+  async #closeParser(): Promise<void> {
+    const parser = await this.#parser?.catch(() => undefined);
+    this.#parser = undefined;
+    parser?.connection.closeSync();
+    parser?.instance.closeSync();
   }
 }
 

@@ -13,6 +13,7 @@ import {
   runEndpoint,
   toQueryOptions,
 } from '../endpoint/run-endpoint.ts';
+import type { QueryLimits } from '../store/query-queue.ts';
 import type { BoundValues, Cell, Column, QueryResult } from '../store/store.ts';
 import { checkQuery } from './check-query.ts';
 import { SqlParser } from './parse-sql.ts';
@@ -25,7 +26,11 @@ import { wrapObjects } from './wrap-objects.ts';
 export const STUDIO_ENDPOINT = 'logs.all';
 
 export class Studio {
-  readonly #parser = new SqlParser();
+  readonly #parser: SqlParser;
+
+  constructor(limits: QueryLimits) {
+    this.#parser = new SqlParser(limits);
+  }
 
   /** `values` are those of the endpoint's own parameters. Throws as runEndpoint, and `invalid_parameter` for a query it does not know. */
   async run(
@@ -37,11 +42,11 @@ export class Studio {
   ): Promise<EndpointRun> {
     const { store, timeLimitMs } = dependencies;
     const endsAt = findEnd(timeLimitMs);
-    const query = checkQuery(await this.#parser.parse(sql));
+    const own = { ...options, endsAt };
+    const query = checkQuery(await this.#parser.parse(sql, toQueryOptions(endpoint.definition, own)));
     const compiled = compileQuery(query, store.name, endpoint.definition.max_rows);
     const ownStore = toOwnStore(store, query, compiled);
-    const own = { ...dependencies, store: ownStore };
-    return runCompiled(own, endpoint, values, query, compiled, { ...options, endsAt });
+    return runCompiled({ ...dependencies, store: ownStore }, endpoint, values, query, compiled, own);
   }
 
   close(): Promise<void> {

@@ -1,8 +1,10 @@
+import { DuckDBInstance, DuckDBPreparedStatement } from '@duckdb/node-api';
 import fc from 'fast-check';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import type { DendroError } from '../../src/domain/errors.ts';
 import { LogSql } from '../../src/store/log-sql.ts';
 import type { RequiredText } from '../../src/store/required-text.ts';
+import type { QueryOptions } from '../../src/store/store.ts';
 import { checkQuery } from '../../src/studio/check-query.ts';
 import { type Operation, operationsOf, REPEATS, STUDIO_DIALECTS } from '../../src/studio/operations.ts';
 import { SqlParser } from '../../src/studio/parse-sql.ts';
@@ -10,8 +12,45 @@ import { compileQuery } from '../../src/studio/query-sql.ts';
 import { wrapObjects } from '../../src/studio/wrap-objects.ts';
 import { randomQuery, recordDraft } from '../support/reference-studio.ts';
 
+const LIMITS = { queryConcurrency: 4, queryQueueLength: 100, queryTimeoutSeconds: 60 };
+
+describe('the parser', () => {
+  afterEach(() => vi.restoreAllMocks());
+  const sql = 'select id from edge_logs';
+
+  test('waiting queries of several tokens take turns, and those whose client leaves are not parsed', async () => {
+    const parser = new SqlParser(LIMITS);
+    const client = new AbortController();
+    const parsed: string[] = [];
+    const run = vi.spyOn(DuckDBPreparedStatement.prototype, 'runAndReadAll');
+    const parse = (caller: string, options: QueryOptions = {}) =>
+      parser.parse(sql, { callers: { ids: new Set([caller]) }, ...options }).then(
+        () => parsed.push(caller),
+        () => parsed.push('left'),
+      );
+    const queries = ['a', 'a', 'a', 'b'].map(caller => parse(caller));
+    queries.push(parse('a', { signal: client.signal }));
+    client.abort();
+    await Promise.all(queries);
+    expect(parsed).toEqual(['left', 'a', 'b', 'a', 'a']);
+    expect(run).toHaveBeenCalledTimes(4);
+    await parser.close();
+  });
+
+  test('after a failure of the engine, which is no error of the client, the next query opens another engine', async () => {
+    const parser = new SqlParser(LIMITS);
+    const open = vi.spyOn(DuckDBInstance, 'create');
+    const failure = new Error('FATAL Error: database has been invalidated');
+    vi.spyOn(DuckDBPreparedStatement.prototype, 'runAndReadAll').mockRejectedValueOnce(failure);
+    await expect(parser.parse(sql)).rejects.toBe(failure);
+    await parser.parse(sql);
+    expect(open).toHaveBeenCalledTimes(2);
+    await parser.close();
+  });
+});
+
 describe('what the compiler refuses', () => {
-  const parser = new SqlParser();
+  const parser = new SqlParser(LIMITS);
   afterAll(() => parser.close());
   const problemOf = async (sql: string) => {
     try {
@@ -324,6 +363,17 @@ describe('what the compiler refuses', () => {
     }
   });
 
+  test('combinations of groups, which took the parser half a minute', async () => {
+    const cube = `select 1 group by cube(${[...'abcdefghijklmno']})`;
+    expect(await problemOf(Array(60).fill(cube).join(' union '))).toBe(
+      'grouping sets are not supported, at character 19',
+    );
+    const sets = Array(16).fill('grouping /**/ sets (a, b)').join();
+    expect(await problemOf(`select 1 group by ${sets}`)).toBe(
+      'grouping sets are not supported, at character 19',
+    );
+  });
+
   test('the SQL has no text of the caller: literals, names and keys are bound', async () => {
     const sql =
       "select SECRET.KEY1 as alias1, lower('LITERAL1') as b from edge_logs TABLE1 cross join unnest(metadata) as SECRET where event_message like '%LITERAL2_%' and SECRET.KEY2.KEY3 = 4711.25 order by alias1 limit 471";
@@ -334,7 +384,7 @@ describe('what the compiler refuses', () => {
 });
 
 describe('the text that a record must contain', () => {
-  const parser = new SqlParser();
+  const parser = new SqlParser(LIMITS);
   afterAll(() => parser.close());
   const requiredBy = async (condition: string) => {
     const sql = `select id from edge_logs cross join unnest(metadata) as m where ${condition}`;

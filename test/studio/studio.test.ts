@@ -472,7 +472,7 @@ describe('the limits of a request', () => {
     };
     const store = { ...app.store, name: app.store.name, validatePattern };
     const conditions = Array.from({ length: 20 }, (_, i) => `regexp_contains(id, 'a+${i}')`);
-    const compiler = new Studio();
+    const compiler = new Studio({ queryConcurrency: 1, queryQueueLength: 1, queryTimeoutSeconds: 60 });
     const run = compiler.run(
       { store, clock: systemClock, timeLimitMs: 300 },
       endpoint,
