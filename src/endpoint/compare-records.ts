@@ -12,8 +12,11 @@ import { formatPath } from './search-expression.ts';
 /** About as many of each of the two groups of records, as the SQL chooses them. */
 const MAX_SAMPLE = 2000;
 const MAX_FIELDS = 64;
-/** Some senders use ids as keys. They must not use up the memory and the time of the event loop. */
-const MAX_NAMES = 5_000;
+/**
+ * Different values of all fields. Ids, as values or as keys, must not use up the memory and the time of the event loop. The order of
+ * the sample is random, so frequent values are among the first.
+ */
+const MAX_VALUES = 50_000;
 const MAX_VALUES_PER_RECORD = 200;
 /** After this many records, other requests run. */
 const BATCH_ROWS = 50;
@@ -44,6 +47,7 @@ export async function compareRecords(
 ): Promise<QueryResult> {
   const groups = { matching: { sampled: 0, total: 0 }, others: { sampled: 0, total: 0 } };
   const fields = new Map<string, Map<string, Counts>>();
+  let valueCount = 0;
   const searched = new Set(search === undefined ? [] : listFields(search));
   for (const [index, row] of sample.rows.entries()) {
     if (index % BATCH_ROWS === 0) await yieldToEventLoop();
@@ -51,9 +55,11 @@ export async function compareRecords(
     groups[name].total = Number(row[1]);
     groups[name].sampled++;
     for (const [field, value] of readValues(row)) {
-      if (searched.has(field) || (fields.size >= MAX_NAMES && !fields.has(field))) continue;
       const values = fields.get(field) ?? new Map<string, Counts>();
-      const counts = values.get(value) ?? { matching: 0, others: 0 };
+      const known = values.get(value);
+      if (searched.has(field) || (known === undefined && valueCount === MAX_VALUES)) continue;
+      if (known === undefined) valueCount++;
+      const counts = known ?? { matching: 0, others: 0 };
       counts[name]++;
       fields.set(field, values.set(value, counts));
     }
