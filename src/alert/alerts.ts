@@ -485,6 +485,7 @@ function shorten(value: unknown, max: number): unknown {
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
   const text = toText(value);
   if (text.length <= max) return value;
+  const start = text.slice(0, max).toWellFormed();
   // Not in the middle of an IP address: redaction would not recognize the rest.
-  return `${text.slice(0, max).replace(/[0-9a-f.:%]+$/i, '')}…`;
+  return `${start.replace(/[0-9a-f.:%]+$/i, '')}…`;
 }

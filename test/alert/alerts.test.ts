@@ -751,13 +751,16 @@ describe('the state', () => {
   test('has an instance for each key, however long', async () => {
     const endpoint = testEndpoint('test.problems', {
       columns: { name: 'text' },
-      sql: "select concat(repeat('y', 5000), i) as name from range(2) t(i)",
+      sql: "select concat('y', repeat('\u{1f600}', 2500), i) as name from range(2) t(i)",
       more: { alert: { every: '1m', key: ['name'], summary: '{name}' } },
     });
     app = await startAlertApp({ problems: endpoint }, webhook());
     await app.evaluate();
     await received(1);
-    expect(receiver.instances().map(each => each.length)).toEqual([2008, 2008]);
+    expect(receiver.instances().map(each => [each.length, each.isWellFormed()])).toEqual([
+      [2008, true],
+      [2008, true],
+    ]);
   });
 
   test('that cannot be written makes the evaluation a failed one, and overdue', async () => {
@@ -774,6 +777,17 @@ describe('the state', () => {
     await running.pass(30_000);
     await received(1);
     await expect.poll(() => readMetric(running, 'dendro_alert_evaluation_age_seconds')).toBe(0);
+  });
+
+  test('is written again after its directory was removed', async () => {
+    const running = await start();
+    await running.addProblem('acme');
+    await running.evaluate();
+    await received(1);
+    rmSync(join(running.dataDirectory, 'alerts'), { recursive: true });
+    await running.addProblem('other');
+    await running.evaluate();
+    await received(2);
   });
 
   test('is not written while nothing changes, and not at all while there is no problem', async () => {
