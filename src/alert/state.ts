@@ -209,7 +209,8 @@ export class AlertStates {
     if (dropped.length > 0) text = JSON.stringify(state);
     if (text === before || (isEmpty(state) && !this.#states.has(name))) return;
     const file = join(this.#directory, `${hash('sha256', name).slice(0, 32)}.json`);
-    if (!this.#isDirectoryCreated) createDirectory(this.#directory); // once: it waits for the disk
+    // Not each time: it waits for the disk.
+    if (!this.#isDirectoryCreated || !existsSync(this.#directory)) createDirectory(this.#directory);
     this.#isDirectoryCreated = true;
     if (isEmpty(state)) {
       rmSync(file, { force: true });
