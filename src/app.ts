@@ -122,7 +122,7 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     void erasure.resume().catch(() => {}); // reported as an event
     return { ...urls, store, storeFailed: state.failure, reloadEndpoints: () => catalog.reload(), close };
   } catch (error) {
-    await close();
+    await close().catch(() => {}); // probably of the same cause
     throw error;
   }
 }
@@ -160,7 +160,7 @@ export async function startLocalApp(
     const routes = [...publicRoutes(dependencies), ...internalRoutes(dependencies)];
     return { store, inject: createInject(routes, observe, { 'x-api-key': secret }), close };
   } catch (error) {
-    await close();
+    await close().catch(() => {}); // probably of the same cause
     throw error;
   }
 }
@@ -314,8 +314,14 @@ class Closers {
     return this.#closing;
   }
 
+  /** A failure stops no other closer. Throws the first one. */
   async #closeInOrder(): Promise<void> {
-    for (const closers of this.#stages.values()) await Promise.all(closers.map(async close => close()));
+    const failures: PromiseRejectedResult[] = [];
+    for (const closers of this.#stages.values()) {
+      const results = await Promise.allSettled(closers.map(async close => close()));
+      failures.push(...results.filter(result => result.status === 'rejected'));
+    }
+    if (failures[0] !== undefined) throw failures[0].reason;
   }
 }
 
