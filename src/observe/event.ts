@@ -336,11 +336,13 @@ export const EVENTS = {
       `PART ${e.file} WAS SET ASIDE: ${e.problem}. Queries lack its records of kind ${e.kind}. Stop the server, restore this file from a backup to parts/, and start again`,
     { failureOf: 'store_read' },
   ),
-  /** The manifest and all parts are missing, although a server has used the data directory. An empty store is created. */
-  store_missing: event<object>(
+  /** The files of the store are missing, although a server has used the data directory with it. They are created, without records. */
+  store_missing: event<{ store: 'duckdb' | 'clickhouse' }>(
     'error',
-    () =>
-      'STORE MISSING: manifest.json and all parts are missing, although a server has used this data directory. Dendro creates an empty store. If the files were not deleted on purpose, stop the server and restore a backup',
+    ({ store }) =>
+      store === 'duckdb'
+        ? 'STORE MISSING: manifest.json and all parts are missing, although a server has used this data directory. Dendro creates an empty store. If the files were not deleted on purpose, stop the server and restore a backup'
+        : 'STORE MISSING: clickhouse/ is missing, although a server has used this data directory. Dendro creates it, and sends all records of the spool to ClickHouse, which can store some of them twice',
     { failureOf: 'store_read' },
   ),
   /** A file in parts/ that Dendro did not write. It stays. */

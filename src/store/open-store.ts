@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Damage } from '../domain/damage.ts';
+import { OperatorError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import { systemClock } from '../system/clock.ts';
 import { checkAndRecordFormat } from '../system/data-directory.ts';
@@ -47,13 +48,21 @@ export function hasStoreFiles(storeName: StoreName, dataDirectory: string): bool
 }
 
 /**
- * Whether the manifest and all parts are missing although a server has used the data directory: a server creates `spool/` after the
- * manifest. A server that has sent records to ClickHouse may never have had parts.
+ * Whether the files of the store are missing although a server has used the data directory with it: a server creates `spool/` after
+ * them. It may have used the other store only. Throws OperatorError if only a part of the outbox is missing.
  */
 async function isStoreMissing(storeName: StoreName, dataDirectory: string): Promise<boolean> {
-  if (storeName !== 'duckdb' || hasStoreFiles('duckdb', dataDirectory)) return false;
+  const exists = (name: string) => existsSync(join(dataDirectory, name));
+  if (hasStoreFiles(storeName, dataDirectory) || !exists('spool')) return false;
+  if (storeName === 'clickhouse') {
+    if (exists('clickhouse'))
+      throw new OperatorError(
+        `${join(dataDirectory, 'clickhouse/progress.json')} is missing, although a server has used this data directory. Restore it from a backup. If there is none, delete clickhouse/; what ClickHouse has of the spool's records can then be stored twice`,
+      );
+    return !hasStoreFiles('duckdb', dataDirectory);
+  }
   if ((await import('./duckdb/manifest.ts')).findPart(dataDirectory) !== undefined) return false;
-  return existsSync(join(dataDirectory, 'spool')) && !(await hasSentToClickHouse(dataDirectory));
+  return !(await hasSentToClickHouse(dataDirectory));
 }
 
 /** Also true if the outbox cannot be read. */
@@ -88,15 +97,15 @@ export async function inspectStore(
     problem,
   });
   try {
-    if (storeName === 'clickhouse')
-      return hasStoreFiles(storeName, dataDirectory)
-        ? { ...nothing, ...(await readClickHouseOutbox(dataDirectory)) }
-        : nothing;
     if (await isStoreMissing(storeName, dataDirectory))
       return {
         ...nothing,
         damages: [report('it does not exist, although a server has used this data directory')],
       };
+    if (storeName === 'clickhouse')
+      return hasStoreFiles(storeName, dataDirectory)
+        ? { ...nothing, ...(await readClickHouseOutbox(dataDirectory)) }
+        : nothing;
     (await import('./duckdb/convert/marker.ts')).refuseLostManifest(dataDirectory);
     return await (await import('./duckdb/part-file.ts')).inspectParts({ ...options, dataDirectory });
   } catch (error) {
@@ -105,7 +114,8 @@ export async function inspectStore(
 }
 
 async function readClickHouseOutbox(dataDirectory: string): Promise<StoreContent> {
-  return (await import('./clickhouse/outbox.ts')).readOutbox(join(resolve(dataDirectory), 'clickhouse'));
+  const { Outbox } = await import('./clickhouse/outbox.ts');
+  return (await Outbox.read(join(resolve(dataDirectory), 'clickhouse'))).content;
 }
 
 export function storeNameOf({ clickhouse }: StoreOptions): StoreName {
@@ -119,7 +129,7 @@ export async function openStore(options: StoreOptions, callbacks: StoreCallbacks
     await checkAndRecordFormat(options.dataDirectory);
     const isMissing = await isStoreMissing(storeNameOf(options), options.dataDirectory);
     const store = await openInLockedDirectory(options, callbacks); // throws if there are parts without a manifest
-    if (isMissing) callbacks.observe?.({ type: 'store_missing' });
+    if (isMissing) callbacks.observe?.({ type: 'store_missing', store: store.name });
     return { ...store, close: () => store.close().finally(lock.release) };
   } catch (error) {
     lock.release();

@@ -126,6 +126,7 @@ describe('a second backup of a running server into the same directory', () => {
     const before = inodesOf(copy());
     await storePart('c');
     mkdirSync(data('clickhouse'));
+    writeFileSync(data('clickhouse/progress.json'), JSON.stringify({ spool: 'a', settled: {} }));
     writeFileSync(data('clickhouse/large.block'), Buffer.alloc(64 * 1024 * 1024));
     // Forwards the request, and never the end of the response.
     const proxy = createServer((incoming, outgoing) => {

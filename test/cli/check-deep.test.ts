@@ -216,6 +216,8 @@ describe('dendro check --deep', () => {
       readFileSync(join(outboxDirectory, 'auth.block')).length - 20,
     );
     expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining('clickhouse/') });
+    rmSync(outboxDirectory, { recursive: true });
+    expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining('does not exist') });
     data.remove();
   });
 

@@ -6,6 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { createDirectory, writeFileDurably } from '../../system/files.ts';
 import { bufferFile, type TarFile } from '../../system/tar.ts';
@@ -61,19 +62,24 @@ export class Outbox {
     createDirectory(directory);
     if (!existsSync(join(directory, PROGRESS_FILE)))
       await new Outbox(directory, { spool: randomUUID(), settled: {} }).#writeAcknowledged({});
-    const outbox = Outbox.read(directory);
+    const outbox = await Outbox.read(directory);
     await outbox.#deleteLeftovers();
     return outbox;
   }
 
-  /** Reads an existing outbox and changes nothing on disk. Nobody may write to it meanwhile. */
-  static read(directory: string): Outbox {
-    const progress: Progress = JSON.parse(readFileSync(join(directory, PROGRESS_FILE), 'utf8'));
-    const outbox = new Outbox(directory, progress);
+  /**
+   * Reads every record of an existing outbox and changes nothing on disk. Nobody may write to it meanwhile. Throws OperatorError if a
+   * file is damaged.
+   */
+  static async read(directory: string): Promise<Outbox> {
+    const outbox = new Outbox(directory, readProgress(join(directory, PROGRESS_FILE)));
     for (const kind of LOG_KINDS) {
-      const block = readBlock(outbox.#blockFile(kind));
-      if (block !== undefined && endOf(block) > outbox.acknowledgedUpTo(kind))
-        outbox.#pending.set(kind, block);
+      const file = outbox.#blockFile(kind);
+      if (!existsSync(file)) continue;
+      const block = decodeBlock(file);
+      if (endOf(block) <= outbox.acknowledgedUpTo(kind)) continue;
+      await verifyBlock(file, block);
+      outbox.#pending.set(kind, block);
     }
     return outbox;
   }
@@ -179,23 +185,49 @@ function encodeBlock({ compressed, ...header }: OutboxBlock): Buffer {
   return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), compressed]);
 }
 
-function readBlock(file: string): OutboxBlock | undefined {
-  if (!existsSync(file)) return undefined;
-  const bytes = readFileSync(file);
-  const headerEnd = bytes.indexOf(NEWLINE);
-  const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BlockHeader;
-  return { ...header, compressed: bytes.subarray(headerEnd + 1) };
+function readProgress(file: string): Progress {
+  try {
+    const progress = JSON.parse(readFileSync(file, 'utf8')) as Progress | null;
+    if (typeof progress?.spool !== 'string' || typeof progress.settled !== 'object')
+      throw new Error('spool or settled is missing');
+    return progress;
+  } catch (error) {
+    throw damaged(
+      file,
+      (error as Error).message,
+      'If you delete it instead, records that are still in the spool can be stored in ClickHouse twice',
+    );
+  }
 }
 
-/** Reads every record of an outbox, and changes no file. The caller must make sure that no other process uses the directory. */
-export async function readOutbox(directory: string): Promise<StoreContent> {
-  const outbox = Outbox.read(directory);
-  const { blocks } = outbox.snapshot();
-  for (const { kind, count, compressed } of blocks) {
-    const rows = await decompress(compressed);
-    const found = rows.reduce((lines, byte) => (byte === NEWLINE ? lines + 1 : lines), 0);
-    if (found !== count)
-      throw new Error(`the outbox block of kind ${kind} has ${found} records instead of ${count}`);
+function decodeBlock(file: string): OutboxBlock {
+  const bytes = readFileSync(file);
+  const headerEnd = bytes.indexOf(NEWLINE);
+  try {
+    const header = JSON.parse(bytes.toString('utf8', 0, headerEnd)) as BlockHeader;
+    return { ...header, compressed: bytes.subarray(headerEnd + 1) };
+  } catch (error) {
+    throw damagedBlock(file, (error as Error).message);
   }
-  return outbox.content;
+}
+
+/** ClickHouse would refuse a damaged block at every attempt. */
+async function verifyBlock(file: string, { count, compressed }: OutboxBlock): Promise<void> {
+  const rows = await decompress(compressed).catch(error => {
+    throw damagedBlock(file, error.message);
+  });
+  const found = rows.reduce((lines, byte) => (byte === NEWLINE ? lines + 1 : lines), 0);
+  if (found !== count) throw damagedBlock(file, `it has ${found} records instead of ${count}`);
+}
+
+function damagedBlock(file: string, problem: string): OperatorError {
+  return damaged(
+    file,
+    problem,
+    'If you delete it instead, its records are sent again from the spool; if ClickHouse has them already, they are stored twice',
+  );
+}
+
+function damaged(file: string, problem: string, alternative: string): OperatorError {
+  return new OperatorError(`${file} is damaged: ${problem}. Restore it from a backup. ${alternative}`);
 }
