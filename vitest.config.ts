@@ -38,6 +38,7 @@ const unit: TestProjectInlineConfiguration = {
       'test/operations/**',
       ...SLOW_TESTS,
     ],
+    setupFiles: ['test/support/seed.ts'],
     pool: 'forks', // the native library of a store needs its own process
     isolate: false, // starting a process for each file takes a third of the CPU time
     maxWorkers: 3, // also on fewer cores: most tests wait for processes, sockets or the disk
@@ -51,6 +52,7 @@ const slow: TestProjectInlineConfiguration = {
   test: {
     name: 'slow',
     include: SLOW_TESTS,
+    setupFiles: ['test/support/seed.ts'],
     pool: 'forks',
     isolate: false,
     maxWorkers: 3,
@@ -67,7 +69,7 @@ const faults: TestProjectInlineConfiguration = {
     include: ['test/faults/**/*.test.ts', 'test/crash/simulate.test.ts'],
     pool: 'forks',
     maxWorkers: 1, // each test needs the whole machine
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 30_000 } },
     testTimeout: process.env['DENDRO_FAULT_SIZE'] === 'full' ? 1_800_000 : 300_000,
     hookTimeout: 30_000,
   },
@@ -131,6 +133,7 @@ const clickhouse: TestProjectInlineConfiguration = {
     // DENDRO_TEST_CLICKHOUSE names a server to test; the cluster tests start their own servers.
     exclude: process.env['DENDRO_TEST_CLICKHOUSE'] ? ['test/clickhouse/cluster/**'] : [],
     globalSetup: ['test/clickhouse/setup.ts'],
+    setupFiles: ['test/support/seed.ts'],
     pool: 'forks',
     maxWorkers: 2, // all tests share one server
     expect: { poll: { timeout: 30_000 } },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Random } from '../../src/demo/random.ts';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { micros, testStoreOptions } from '../support/app.ts';
@@ -6,6 +7,7 @@ import { createDatabase } from '../support/clickhouse.ts';
 import { reportFault, sized } from '../support/fault-report.ts';
 import { spawnDendro } from '../support/process.ts';
 import { record } from '../support/record.ts';
+import { SEED } from '../support/seed.ts';
 import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
 import { runSql } from './run-sql.ts';
 
@@ -31,8 +33,9 @@ afterAll(() => removeDataDirectory(dataDirectory));
 test('a dendro migrate that is killed resumes, and every record is stored once', {
   timeout: 1_800_000,
 }, async () => {
+  const random = new Random(SEED);
   let kills = 0;
-  while (kills < KILLS) {
+  for (let migration = 0; migration < KILLS && kills < KILLS; migration++) {
     const clickhouse = await createDatabase();
     const [host] = clickhouse.urls.map(url => new URL(url).host);
     const { user, password } = clickhouse.writer;
@@ -40,7 +43,7 @@ test('a dendro migrate that is killed resumes, and every record is stored once',
     const args = ['migrate', '--from', `duckdb:${dataDirectory}`];
     let killed = 0;
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const killAfterMs = MIN_DELAY_MS + Math.random() * DELAY_RANGE_MS;
+      const killAfterMs = MIN_DELAY_MS + random.next() * DELAY_RANGE_MS;
       if ((await spawnDendro(args, { env, killAfterMs })).code === null) killed++;
     }
     kills += killed;
@@ -56,6 +59,7 @@ test('a dendro migrate that is killed resumes, and every record is stored once',
     });
     await runSql(clickhouse, `drop database ${clickhouse.database}`);
   }
+  expect(kills).toBeGreaterThanOrEqual(KILLS);
 });
 
 async function countRows(clickhouse: ClickHouseUrl): Promise<number[]> {

@@ -12,6 +12,7 @@ import { micros, NOW, testStoreOptions } from '../support/app.ts';
 import { createDatabase } from '../support/clickhouse.ts';
 import { BUILT_IN, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { SEED } from '../support/seed.ts';
 import { batches, createDataDirectory, removeDataDirectory } from '../support/store.ts';
 
 const PROJECTS = ['alpha', "o'hara", '🦕 é\\'];
@@ -84,7 +85,7 @@ const functionEdge = fc
   );
 
 const sample = <T>(arbitrary: fc.Arbitrary<T>, count: number) =>
-  fc.sample(arbitrary, { numRuns: count, seed: Math.trunc(performance.timeOrigin) });
+  fc.sample(arbitrary, { numRuns: count, seed: SEED });
 
 const catalogOf = (store: Store) => loadCatalog({ builtIn: BUILT_IN, custom: undefined }, store.name);
 

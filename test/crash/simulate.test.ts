@@ -1,10 +1,11 @@
-// The crash simulator (docs/reliability.md). Environment variables: DENDRO_CRASH_SEED (default: random), DENDRO_CRASH_STATES (how many
-// states), DENDRO_CRASH_STATE and DENDRO_CRASH_FAIL (repeats one violation, as its message says).
+// The crash simulator (docs/reliability.md). Environment variables: DENDRO_TEST_SEED, DENDRO_CRASH_STATES (how many states),
+// DENDRO_CRASH_STATE and DENDRO_CRASH_FAIL (repeats one violation, as its message says).
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
 import { reportFault, sized } from '../support/fault-report.ts';
+import { SEED } from '../support/seed.ts';
 import { visitCrashPoints } from './crash-points.ts';
 import { FailingRuns, parseFailure } from './fail-operations.ts';
 import { createFileShim, type FileShim } from './file-shim.ts';
@@ -12,7 +13,6 @@ import { loadRecording, type Recording } from './recording.ts';
 import { checkCrashState, Simulator } from './simulate.ts';
 
 const { env } = process;
-const SEED = Number(env['DENDRO_CRASH_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const STATES = Number(env['DENDRO_CRASH_STATES'] ?? sized(700, 8_000));
 const STATES_PER_RECORDING = 350;
 const STATES_PER_MUTATION = 40;
@@ -48,7 +48,6 @@ const simulatorIn = (name: string, context: TestContext) => {
 };
 
 test.skipIf(isRepeated)('a power cut loses no acknowledged record', OPTIONS, async context => {
-  print(`DENDRO_CRASH_SEED=${SEED}`);
   const simulator = simulatorIn('', context);
   const { findings } = simulator;
   while (findings.states < STATES && findings.violations.length === 0) {

@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Random } from '../../src/demo/random.ts';
 import { sized } from '../support/fault-report.ts';
 import { createTempDirectory, PROCESS_API_KEY, type ServerProcess } from '../support/process.ts';
 import { rawRequest } from '../support/raw-http.ts';
+import { SEED } from '../support/seed.ts';
 import { auditAndReport } from './audit.ts';
 import { Ledger, type SentBatch } from './load.ts';
 import { kill, queryStatus, readUse, serve } from './server.ts';
@@ -17,6 +19,7 @@ const IDLE_CONNECTIONS = 2_000;
 /** Node opens descriptors of its own from time to time. */
 const DESCRIPTOR_TOLERANCE = 20;
 
+const random = new Random(SEED);
 const SHAPE = { kinds: ['edge'], records: [50, 500] } as const;
 
 let directory: ReturnType<typeof createTempDirectory>;
@@ -54,14 +57,14 @@ function encode({ kind, body: createBody }: SentBatch): Buffer {
 
 /** Sends a random part of a request, or all of it, and closes or resets the connection without reading the response. */
 async function vanish(): Promise<void> {
-  const isQuery = Math.random() < 0.3;
+  const isQuery = random.chance(0.3);
   const query = rawRequest('GET /api/endpoints/query/logs.all?project=p0', { 'X-API-KEY': PROCESS_API_KEY });
   const bytes = isQuery ? Buffer.from(query) : encode(ledger.createBatch(SHAPE));
   const socket = await open(isQuery ? server.url : server.internalUrl);
-  const isComplete = Math.random() < 0.5;
-  socket.write(bytes.subarray(0, isComplete ? bytes.length : Math.floor(Math.random() * bytes.length)));
-  await sleep(Math.random() * 20);
-  if (Math.random() < 0.5) socket.resetAndDestroy();
+  const isComplete = random.chance(0.5);
+  socket.write(bytes.subarray(0, isComplete ? bytes.length : Math.floor(random.next() * bytes.length)));
+  await sleep(random.next() * 20);
+  if (random.chance(0.5)) socket.resetAndDestroy();
   else socket.destroy();
 }
 

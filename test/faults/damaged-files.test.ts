@@ -3,9 +3,11 @@
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { Random } from '../../src/demo/random.ts';
 import { fetchResponse } from '../support/app.ts';
 import { isFullSize, reportFault, sized } from '../support/fault-report.ts';
 import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, spawnDendro } from '../support/process.ts';
+import { SEED } from '../support/seed.ts';
 import { Ledger } from './load.ts';
 import { kill, serve } from './server.ts';
 
@@ -15,6 +17,7 @@ const ENDPOINTS = join(import.meta.dirname, '../upgrade/endpoints');
 const ARGS = ['--endpoints', ENDPOINTS];
 const SHAPE = { kinds: ['edge', 'auth'], records: [100, 300] } as const;
 
+const random = new Random(SEED);
 const directory = createTempDirectory();
 const original = join(directory.path, 'original');
 let contents: Contents;
@@ -105,8 +108,8 @@ function countMissing(found: Contents, damagedKind?: string): number {
 
 function changeByte(path: string): void {
   const bytes = readFileSync(path);
-  const at = Math.floor(Math.random() * bytes.length);
-  bytes[at] = (bytes[at] ?? 0) ^ (1 << Math.floor(Math.random() * 8));
+  const at = Math.floor(random.next() * bytes.length);
+  bytes[at] = (bytes[at] ?? 0) ^ (1 << Math.floor(random.next() * 8));
   writeFileSync(path, bytes);
 }
 
@@ -124,7 +127,7 @@ test('a damaged file is reported by name or has no effect, and no record disappe
       damages.push(['empty', path => truncateSync(path)]);
       damages.push(['missing', path => rmSync(path)]);
     }
-    const other = CHANGED_BYTES + Math.floor(Math.random() * (damages.length - CHANGED_BYTES));
+    const other = CHANGED_BYTES + Math.floor(random.next() * (damages.length - CHANGED_BYTES));
     const chosen = isFullSize
       ? damages
       : damages.filter((_, index) => index < CHANGED_BYTES || index === other);

@@ -1,11 +1,14 @@
 // Ends a server while senders, and other clients, use it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { Random } from '../../src/demo/random.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import type { ServerProcess } from '../support/process.ts';
+import { SEED } from '../support/seed.ts';
 import type { BatchShape, Ledger } from './load.ts';
 import { kill, serve } from './server.ts';
 
+const random = new Random(SEED);
 const SENDERS: readonly BatchShape[] = [
   { kinds: ['edge'], records: [4_000, 9_000] },
   { kinds: ['edge'], records: [1_000, 1_000] },
@@ -34,7 +37,7 @@ export async function endUnderLoad(path: string, ledger: Ledger, options: LoadOp
     const stop = new AbortController();
     const sending = senders.map(shape => ledger.keepSending(server.internalUrl, shape, stop.signal));
     const working = others.map(work => work(server, stop.signal));
-    await sleep(minMs + Math.random() * (maxMs - minMs));
+    await sleep(minMs + random.next() * (maxMs - minMs));
     server.signal(signal);
     const { code } = await server.ended;
     stop.abort();

@@ -4,15 +4,18 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { Random } from '../../src/demo/random.ts';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { sized, tally } from '../support/fault-report.ts';
 import { listParts } from '../support/parts.ts';
 import { createTempDirectory, PROCESS_API_KEY, type ServerProcess, spawnDendro } from '../support/process.ts';
+import { SEED } from '../support/seed.ts';
 import { auditAndReport, auditDataDirectory } from './audit.ts';
 import { endUnderLoad } from './end-under-load.ts';
 import { type BatchShape, Ledger } from './load.ts';
 import { kill, queryStatus, serve } from './server.ts';
 
+const random = new Random(SEED);
 const KILLS = Number(process.env['DENDRO_FAULT_KILLS'] ?? sized(4, 40));
 /** One server in this many runs long enough for a compaction, which starts 10 s after the server. */
 const LONG_RUN = 4;
@@ -46,7 +49,7 @@ async function loadFiles(): Promise<void> {
     return file;
   });
   const args = ['ingest', ...files, '--source', 'edge', '--data', data];
-  await spawnDendro(args, { killAfterMs: 200 + Math.random() * 2_000 });
+  await spawnDendro(args, { killAfterMs: 200 + random.next() * 2_000 });
   expect(await spawnDendro(args)).toMatchObject({ code: 0 });
   for (const batch of batches) batch.acknowledged = true;
 }

@@ -1,10 +1,12 @@
 // Senders that keep a running server busy, and a ledger of the batches that they sent.
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import { Random } from '../../src/demo/random.ts';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { sized } from '../support/fault-report.ts';
 import { otlpRequest, text } from '../support/otlp.ts';
 import { PROCESS_API_KEY } from '../support/process.ts';
+import { SEED } from '../support/seed.ts';
 
 export interface SentBatch {
   readonly number: number;
@@ -43,11 +45,12 @@ export class Ledger {
   readonly batches: SentBatch[] = [];
   /** How often each status was received; `none` if there was no response. */
   readonly statuses = new Map<number | 'none', number>();
+  readonly #random = new Random(SEED);
 
   createBatch({ kinds, records: [min, max], padding = 0, isOtlp = false }: BatchShape): SentBatch {
     const number = this.batches.length;
     const kind = kinds[number % kinds.length] ?? 'edge';
-    const count = min + Math.floor(Math.random() * (max - min + 1));
+    const count = min + Math.floor(this.#random.next() * (max - min + 1));
     const content = isOtlp ? otlpBody(number, count) : ndjsonBody(number, count, padding);
     const body = gzipSync(content, { level: 1 });
     return this.#add({

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, type TestContext, test } from 'vitest';
+import { Random } from '../../src/demo/random.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -13,6 +14,7 @@ import { reportFault, sized } from '../support/fault-report.ts';
 import { sendLogs } from '../support/logs.ts';
 import { changeOldStore, EDGE_COLUMNS, edgeRecords, SCHEMA_4 } from '../support/old-store.ts';
 import { createTempDirectory, findFreePort, PROCESS_API_KEY, spawnDendro } from '../support/process.ts';
+import { SEED } from '../support/seed.ts';
 import { savedQuery } from '../support/store.ts';
 import { kill, serve } from './server.ts';
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
@@ -27,6 +29,7 @@ const RELEASES: readonly { version: string; token: string; kinds: Contents }[] =
   { version: '0.2.0', token: expected020.token, kinds: expected020.kinds },
 ];
 
+const random = new Random(SEED);
 const KILLS_PER_RELEASE = sized(3, 25);
 /** Of a start: the program is loaded, then it listens and converts the store. */
 const [MIN_DELAY_MS, DELAY_RANGE_MS] = [150, 1_500];
@@ -69,7 +72,7 @@ test.each(RELEASES)(
     for (let run = 0; run < KILLS_PER_RELEASE; run++) {
       const { isUnchanged, ...counts } = await upgrade(
         release,
-        MIN_DELAY_MS + Math.random() * DELAY_RANGE_MS,
+        MIN_DELAY_MS + random.next() * DELAY_RANGE_MS,
       );
       const outcome = `the next start finishes the upgrade, every record is ${isUnchanged ? 'unchanged' : 'CHANGED'}`;
       reportFault({ fault: 'kill -9 during an upgrade', runs: 1, outcome, ...counts });
