@@ -29,9 +29,14 @@ afterEach(async () => {
   await receiver.stop();
 });
 
-const setReceivers = () =>
+const setReceivers = (others: Readonly<Record<string, string>> = {}) =>
   delivery.setReceivers(
-    new Map([['ops', { name: 'ops', type: 'webhook' as const, url: receiver.url, redact: false }]]),
+    new Map(
+      Object.entries({ ...others, ops: receiver.url }).map(([name, url]) => [
+        name,
+        { name, type: 'webhook' as const, url, redact: false },
+      ]),
+    ),
   );
 const createItem = (summary: string): Item => ({
   ...{ id: 'x', state: 'firing', cause: 'row', severity: 'info', key: { summary }, summary, row: {} },
@@ -66,6 +71,34 @@ test('a notification is tried after 1 s, 2 s, 4 s and so on, every 5 minutes at 
   await expect.poll(() => countOf('notification_dropped')).toBe(1);
   expect(states.all()).toEqual([]);
 });
+
+test.each([500, 302, 'hang'] as const)(
+  'a receiver that fails with %s gets the same notification later, and does not delay another one',
+  async behaviour => {
+    const other = await TestReceiver.start();
+    try {
+      receiver.behaviour = behaviour;
+      for (const name of ['ops', 'other']) await enqueue('a', 'one', name);
+      await setReceivers({ other: other.url });
+      await expect.poll(() => receiver.requests.length).toBe(1);
+      await expect.poll(() => other.instances()).toEqual(['firing one']);
+      await expect.poll(() => countOf('notification_sent')).toBe(1);
+      if (behaviour === 'hang') await timer.advance(10_000);
+      await expect.poll(attempts).toBe(1);
+      const errors = events.flatMap(event => ('error' in event ? String(event.error) : []));
+      expect(errors.join()).not.toMatch(/secret response|127\.0\.0\.1/);
+      receiver.behaviour = 200;
+      await expect.poll(() => timer.isWaiting).toBe(true);
+      await timer.advance(1000);
+      await expect.poll(() => countOf('notification_sent')).toBe(2);
+      const [first, ...rest] = receiver.requests;
+      const id = first?.headers['idempotency-key'];
+      expect(rest).toMatchObject([{ path: '/', text: first?.text, headers: { 'idempotency-key': id } }]);
+    } finally {
+      await other.stop();
+    }
+  },
+);
 
 test('the notifications of an alert are delivered in order', async () => {
   for (const summary of ['one', 'two', 'three']) await enqueue('a', summary);
