@@ -1,4 +1,4 @@
-// Limits the connections of all listeners together, so that they leave file descriptors for the spool, the store and the threads.
+// The connections of all listeners. Limits their number, so that they leave file descriptors for the spool, the store and the threads.
 // Without this limit, a process that has used up its file descriptors can neither open files nor serve new clients.
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -31,5 +31,10 @@ export class ConnectionLimit {
       const openSockets = [...this.#sockets].filter(({ destroyed }) => !destroyed);
       if (openSockets.length > this.#max) socket.resetAndDestroy();
     });
+  }
+
+  /** Also those in their TLS handshake, which a server does not count among its connections. */
+  destroyAll(): void {
+    for (const socket of this.#sockets) socket.destroy();
   }
 }

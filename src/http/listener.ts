@@ -19,7 +19,7 @@ export interface ListenerOptions extends Omit<RequestDependencies, 'hitRoute'> {
   readonly name: 'public' | 'internal';
   readonly address: { readonly host: string; readonly port: number };
   readonly tls: TlsFiles | undefined;
-  readonly connectionLimit?: ConnectionLimit;
+  readonly connectionLimit: ConnectionLimit;
 }
 
 export interface Listener {
@@ -48,14 +48,13 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.on('checkExpectation', onRequest); // an unknown `Expect` header is ignored
   server.on('clientError', respondToParserError);
   server.on(options.tls === undefined ? 'connection' : 'secureConnection', keepRemoteAddress);
-  options.connectionLimit?.apply(server);
+  options.connectionLimit.apply(server);
   await bind(server, options);
-  const sockets = trackSockets(server);
   let closing: Promise<void> | undefined;
   return {
     url: urlOf(options.tls === undefined ? 'http' : 'https', server.address() as AddressInfo),
     close: () => {
-      closing ??= shutDown(server, sockets);
+      closing ??= shutDown(server, options.connectionLimit);
       return closing;
     },
   };
@@ -111,21 +110,10 @@ function keepRemoteAddress(socket: Socket): void {
   void socket.remoteAddress;
 }
 
-/** Returns the open sockets, including those in their TLS handshake, which the server does not count among its connections. */
-function trackSockets(server: Server): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  return sockets;
-}
-
-function shutDown(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
+/** All listeners close at the same time, so the timeout ends the connections of all. */
+function shutDown(server: Server, connectionLimit: ConnectionLimit): Promise<void> {
   return new Promise(resolve => {
-    const timeout = setTimeout(() => {
-      for (const socket of sockets) socket.destroy();
-    }, SHUTDOWN_TIMEOUT_MS);
+    const timeout = setTimeout(() => connectionLimit.destroyAll(), SHUTDOWN_TIMEOUT_MS);
     // A connection becomes idle after its response, and would stay open until the keep-alive timeout.
     const closeIdle = setInterval(() => server.closeIdleConnections(), 20);
     server.close(() => {

@@ -2,6 +2,7 @@ import { BlockList } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { clientAddressReader } from '../../src/http/client-address.ts';
+import { ConnectionLimit } from '../../src/http/connection-limit.ts';
 import { listen } from '../../src/http/listener.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import type { Route } from '../../src/http/router.ts';
@@ -31,6 +32,7 @@ const listenFor = (route: Pick<Route, 'handle' | 'cacheHit'>, events: Event[]) =
     address: { host: '127.0.0.1', port: 0 },
     tls: undefined,
     corsOrigins: [],
+    connectionLimit: new ConnectionLimit(),
     authThrottle: new AuthThrottle(systemTimer),
     clientAddressOf: clientAddressReader(new BlockList()),
     unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),

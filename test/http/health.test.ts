@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { ConnectionLimit } from '../../src/http/connection-limit.ts';
 import { type Listener, listen } from '../../src/http/listener.ts';
 import { internalRoutes, publicRoutes } from '../../src/http/routes.ts';
 import type { RouteDependencies } from '../../src/http/serving.ts';
@@ -72,6 +73,7 @@ describe('GET /health', () => {
         address,
         corsOrigins: [],
         tls: undefined,
+        connectionLimit: new ConnectionLimit(),
         authThrottle: new AuthThrottle(systemTimer),
         clientAddressOf: () => '',
         unsentResponses: new UnsentResponses({ maxBytes: 2 ** 27, minBytesPerSecond: 0 }, systemTimer),
