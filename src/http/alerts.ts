@@ -4,39 +4,32 @@ import type { Alerts } from '../alert/alerts.ts';
 import { DendroError } from '../domain/errors.ts';
 import { redactJson } from '../endpoint/redact.ts';
 import { allows, type Token } from '../token/token.ts';
-import { type AuthDependencies, authenticate, authenticateAdmin } from './authenticate.ts';
+import { authenticate, authenticateAdmin } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
-import { readJsonObject, type UploadRate } from './request-body.ts';
+import { readJsonObject } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
+import type { ServingDependencies } from './serving.ts';
 
 export const ALERTS_PATH = '/api/admin/alerts';
 
 const MAX_BODY_BYTES = 64 * 1024;
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
-interface AlertsRouteDependencies extends AuthDependencies {
-  readonly alerts: Alerts | undefined;
-  readonly uploadRate: UploadRate;
-}
-
-export async function getAlerts(
-  serving: AlertsRouteDependencies,
-  { raw }: HttpRequest,
-): Promise<HttpResponse> {
+export async function getAlerts(serving: ServingDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   const token = authenticate(serving, raw);
   if (!allows(token, 'query') || token.projects !== undefined) throw missingScopeError(token, 'query');
   return listResponse(serving, token);
 }
 
 export async function getAdminAlerts(
-  serving: AlertsRouteDependencies,
+  serving: ServingDependencies,
   { raw }: HttpRequest,
 ): Promise<HttpResponse> {
   return listResponse(serving, authenticateAdmin(serving, raw));
 }
 
-function listResponse(serving: AlertsRouteDependencies, { redact_pii }: Token): HttpResponse {
+function listResponse(serving: ServingDependencies, { redact_pii }: Token): HttpResponse {
   const list = requireAlerts(serving).list();
   return resultResponse(list, redact_pii);
 }
@@ -46,10 +39,7 @@ function resultResponse(result: object, redacted = false): HttpResponse {
   return jsonResponse(200, { result: shown }, NO_STORE);
 }
 
-export async function postSilence(
-  serving: AlertsRouteDependencies,
-  { raw }: HttpRequest,
-): Promise<HttpResponse> {
+export async function postSilence(serving: ServingDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   const { alerts, body } = await readAction(serving, raw, ['alert', 'seconds']);
   const { seconds } = body;
   if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0)
@@ -58,16 +48,13 @@ export async function postSilence(
   return resultResponse({ silenced_until });
 }
 
-export async function postTest(
-  serving: AlertsRouteDependencies,
-  { raw }: HttpRequest,
-): Promise<HttpResponse> {
+export async function postTest(serving: ServingDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   const { alerts, body, token } = await readAction(serving, raw, ['alert']);
   return resultResponse(await alerts.test(requireText('alert', body)), token.redact_pii);
 }
 
 export async function postSendTest(
-  serving: AlertsRouteDependencies,
+  serving: ServingDependencies,
   { raw }: HttpRequest,
 ): Promise<HttpResponse> {
   const { alerts, body } = await readAction(serving, raw, ['receiver']);
@@ -78,7 +65,7 @@ export async function postSendTest(
 type Body = Readonly<Record<string, unknown>>;
 
 async function readAction(
-  serving: AlertsRouteDependencies,
+  serving: ServingDependencies,
   rawRequest: HttpRequest['raw'],
   keys: readonly string[],
 ): Promise<{ readonly alerts: Alerts; readonly body: Body; readonly token: Token }> {
@@ -90,7 +77,7 @@ async function readAction(
   return { alerts, body, token };
 }
 
-function requireAlerts({ alerts }: AlertsRouteDependencies): Alerts {
+function requireAlerts({ alerts }: ServingDependencies): Alerts {
   if (alerts === undefined)
     throw new DendroError('not_found', 'alerts are off; start the server with --alerts');
   return alerts;

@@ -2,21 +2,17 @@
 // or failed. An erasure can take longer than clients wait for a response, so the client polls the state.
 import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
-import type { EraseStatus, Erasure } from '../intake/erasure.ts';
+import type { EraseStatus } from '../intake/erasure.ts';
 import type { EraseScope } from '../store/store.ts';
-import { type AuthDependencies, authenticateAdmin } from './authenticate.ts';
-import { readJsonObject, type UploadRate } from './request-body.ts';
+import { authenticateAdmin } from './authenticate.ts';
+import { readJsonObject } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
+import type { ServingDependencies } from './serving.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
 
-interface EraseDependencies extends AuthDependencies {
-  readonly erasure: Erasure;
-  readonly uploadRate: UploadRate;
-}
-
-export async function postErase(serving: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
+export async function postErase(serving: ServingDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   authenticateAdmin(serving, raw);
   const { erasure, uploadRate } = serving;
   const body = await readJsonObject(raw, {
@@ -26,7 +22,7 @@ export async function postErase(serving: EraseDependencies, { raw }: HttpRequest
   return statusResponse(202, erasure.status);
 }
 
-export async function getErase(serving: EraseDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
+export async function getErase(serving: ServingDependencies, { raw }: HttpRequest): Promise<HttpResponse> {
   authenticateAdmin(serving, raw);
   return statusResponse(200, serving.erasure.status);
 }

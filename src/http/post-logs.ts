@@ -7,24 +7,20 @@ import { MAX_BODY_BYTES, MAX_IDEMPOTENCY_KEY_LENGTH } from '../domain/limits.ts'
 import type { LogKind } from '../domain/log-columns.ts';
 import type { IntakeResult } from '../intake/completed-request.ts';
 import { type BodyFormat, bodyTooLarge } from '../intake/decode-body.ts';
-import type { AcceptedRequest, Intake, IntakeRequest } from '../intake/intake.ts';
+import type { AcceptedRequest, IntakeRequest } from '../intake/intake.ts';
 import { ACCEPTED_NAMES, kindOf } from '../logs/source-name.ts';
 import { allows, type Token } from '../token/token.ts';
-import { type AuthDependencies, authenticate } from './authenticate.ts';
+import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
-import { mediaTypeOf, readRequestBody, type UploadRate } from './request-body.ts';
+import { mediaTypeOf, readRequestBody } from './request-body.ts';
 import { type HttpResponse, jsonResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
+import type { ServingDependencies } from './serving.ts';
 
 /** Of an unknown name that the client sent. */
 const MAX_SHOWN_LENGTH = 64;
 
-export interface PostLogsDependencies extends AuthDependencies {
-  readonly intake: Intake;
-  readonly uploadRate: UploadRate;
-}
-
-export async function postLogs(serving: PostLogsDependencies, request: HttpRequest): Promise<HttpResponse> {
+export async function postLogs(serving: ServingDependencies, request: HttpRequest): Promise<HttpResponse> {
   const token = authenticate(serving, request.raw);
   const kind = readKind(token, request);
   const format = readFormat(request.raw.headers['content-type']);
@@ -34,7 +30,7 @@ export async function postLogs(serving: PostLogsDependencies, request: HttpReque
 
 /** Reads the body of the request and passes it to the intake. Resolves when the accepted records are durable. */
 export async function acceptBody(
-  { intake, uploadRate }: PostLogsDependencies,
+  { intake, uploadRate }: ServingDependencies,
   { raw, signal }: HttpRequest,
   token: Token,
   content: Pick<IntakeRequest, 'kind' | 'format'>,

@@ -4,17 +4,17 @@ import { DendroError } from '../domain/errors.ts';
 import { LOG_KINDS } from '../domain/log-columns.ts';
 import type { RejectCode } from '../logs/rejection.ts';
 import { kindOf, type OtlpKindRules } from '../logs/source-name.ts';
-import type { Observe } from '../observe/event.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate } from './authenticate.ts';
 import { missingScopeError } from './error-response.ts';
 import { otlpEncodingOf, otlpResponse } from './otlp-response.ts';
-import { acceptBody, conflictingSources, type PostLogsDependencies, readSourceNames } from './post-logs.ts';
+import { acceptBody, conflictingSources, readSourceNames } from './post-logs.ts';
 import type { HttpResponse } from './response.ts';
 import type { HttpRequest } from './router.ts';
+import type { ServingDependencies } from './serving.ts';
 
 export async function postOtlpLogs(
-  serving: PostLogsDependencies & { readonly observe: Observe },
+  serving: ServingDependencies,
   request: HttpRequest,
 ): Promise<HttpResponse> {
   const token = authenticate(serving, request.raw);
