@@ -72,12 +72,12 @@ export async function explainEndpoint(
   dependencies: EndpointDependencies,
   endpoint: Endpoint,
   values: BoundValues,
-  runOptions: Pick<RunOptions, 'projects' | 'tokenName' | 'request' | 'caller'> = {},
+  runOptions: Pick<RunOptions, 'token' | 'request'> = {},
 ): Promise<Explanation> {
   const { definition, explainFile } = endpoint;
   const { store, clock, observe } = dependencies;
   const template = requireExplainQuery(endpoint); // first: an endpoint without explain SQL is always not_found
-  const { projects } = runOptions;
+  const { projects } = runOptions.token ?? {};
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, runOptions);
   const { requestId, ...options } = toQueryOptions(definition, runOptions);

@@ -21,33 +21,40 @@ import { parseFieldName, parseSearchExpression, SearchSyntaxError } from './sear
 
 type MutableValues = Record<string, BoundValue>;
 
-/** What limits the parameters of a request: properties of its token, and the tier that the operator sets. */
-export interface TokenLimits {
+/** What an endpoint has to know of the token of a request. */
+export interface RequestToken {
+  readonly name: string;
+  /** Identifies the token. Tokens take turns. */
+  readonly sha256: string;
+  /** The projects that the token is pinned to; undefined: any project. */
+  readonly projects?: readonly string[] | undefined;
   /** The maximum tier. */
   readonly tier?: string | undefined;
   /** Whether IP addresses in results are replaced. */
   readonly redact_pii?: boolean | undefined;
-  /** The tier of a request that names none, if the endpoint has it. */
-  readonly defaultTier?: string | undefined;
 }
 
-/** Binds the declared parameters and ignores all others. Throws `missing_parameter` or `invalid_parameter`. */
+/**
+ * Binds the declared parameters and ignores all others. Throws `missing_parameter` or `invalid_parameter`. `defaultTier`: the tier of
+ * a request that names none, if the endpoint has it.
+ */
 export function bindParameters(
   definition: EndpointDefinition,
   parameters: URLSearchParams,
-  { tier, redact_pii, defaultTier }: TokenLimits = {},
+  token?: RequestToken,
+  defaultTier?: string,
 ): BoundValues {
   const bound: MutableValues = {};
   for (const [name, parameter] of Object.entries(definition.parameters)) {
     const value = readOnce(parameters, name) || findDefaultTier(parameter, defaultTier);
     if (value === '' && parameter.required) throw missing(definition, name, parameter, parameters);
-    bindParameter(name, parameter, value, tier, bound);
+    bindParameter(name, parameter, value, token?.tier, bound);
   }
   // Checked after all parameters are bound, because a search and a field depend on the log kind, and a cursor on all parameters.
   readSearch(definition, bound);
   readFields(definition, bound);
   for (const [name, { type }] of Object.entries(definition.parameters))
-    if (type === 'cursor') bindCursor(definition, name, bound, redact_pii);
+    if (type === 'cursor') bindCursor(definition, name, bound, token?.redact_pii);
   return bound;
 }
 

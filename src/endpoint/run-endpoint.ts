@@ -11,7 +11,7 @@ import { type Endpoint, fillQuery, listColumns } from './catalog.ts';
 import { compareRecords } from './compare-records.ts';
 import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
-import { addContextValues, findReadRange } from './parameters.ts';
+import { addContextValues, findReadRange, type RequestToken } from './parameters.ts';
 import { findPatternExcess, isExpensivePattern, isPlainText } from './pattern-cost.ts';
 import { createQueryKey } from './query-key.ts';
 import { querySlices } from './query-slices.ts';
@@ -40,20 +40,19 @@ interface LoadOptions extends QueryOptions {
 }
 
 export interface RunOptions {
-  /** The projects that the token is pinned to; undefined: any project. */
-  readonly projects?: readonly string[] | undefined;
-  /** The name of the token, for the log line if the request is refused because the token is pinned to other projects. */
-  readonly tokenName?: string | undefined;
+  /** Undefined: the request is one of Dendro's own, which may read all projects. */
+  readonly token?: RequestToken | undefined;
   /** Runs the query even if its result is cached, but at most once in 10 s for each cache key (result-cache.ts). */
   readonly forceRefresh?: boolean;
   readonly request?: RequestContext | undefined;
-  /** Identifies the token of the request. Callers take turns. Passed to `beforeLoad`, so that all requests can share one function. */
-  readonly caller?: string;
   /** Nobody waits for the result: the query runs after all others. */
   readonly isBackground?: boolean;
   /** When all queries of the request have to end, as from performance.now(). The limit of the store for each query holds too. */
   readonly endsAt?: number | undefined;
-  /** Called before the query runs, or the request joins a running one. May throw to reject the request. */
+  /**
+   * Called before the query runs, or the request joins a running one. May throw to reject the request. `caller` is `sha256` of the
+   * token, so that all requests can share one function.
+   */
   readonly beforeLoad?: ((caller: string) => void) | undefined;
 }
 
@@ -89,7 +88,8 @@ export async function runEndpoint(
   options: RunOptions = {},
 ): Promise<EndpointRun> {
   const { definition } = endpoint;
-  const { projects, forceRefresh = false, request, caller = '', beforeLoad } = options;
+  const { token, forceRefresh = false, request, beforeLoad } = options;
+  const { projects, sha256: caller = '' } = token ?? {};
   const pin = projects === undefined ? undefined : findPin(definition, values, projects);
   if (pin?.length === 0) return rejectProject(dependencies, definition, values, options);
   const prepared: PreparedQuery = { endpoint, values, pin };
@@ -147,16 +147,16 @@ export function toQueryOptions(
   definition: EndpointDefinition,
   {
     request,
-    caller = '',
+    token,
     isBackground = false,
     endsAt,
-  }: Pick<RunOptions, 'request' | 'caller' | 'isBackground' | 'endsAt'>,
+  }: Pick<RunOptions, 'request' | 'token' | 'isBackground' | 'endsAt'>,
 ): LoadOptions {
   const requestId = request?.id;
   const label = createLabel(definition, requestId);
   return {
     signal: request?.signal,
-    callers: { ids: new Set(isBackground ? [] : [caller]) },
+    callers: { ids: new Set(isBackground ? [] : [token?.sha256 ?? '']) },
     label,
     requestId,
     endsAt,
@@ -178,14 +178,14 @@ export async function rejectProject(
   { store }: EndpointDependencies,
   definition: EndpointDefinition,
   values: BoundValues,
-  { tokenName, ...options }: Pick<RunOptions, 'request' | 'tokenName' | 'caller'>,
+  options: Pick<RunOptions, 'request' | 'token'>,
 ): Promise<never> {
   // Parameters are checked before the pin, so an invalid pattern is reported as `invalid_parameter` here too.
   await checkPatterns(store, definition, values, toQueryOptions(definition, options));
   throw new RefusedError(
     'forbidden',
     'the token is pinned to projects: project must be the exact name of one of them',
-    { reason: 'project_not_allowed', tokenName, param: 'project' },
+    { reason: 'project_not_allowed', tokenName: options.token?.name, param: 'project' },
   );
 }
 

@@ -41,16 +41,11 @@ export async function handleQuery(
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
-  const values = bindParameters(definition, request.parameters, {
-    ...token,
-    defaultTier: serving.defaultTier,
-  });
+  const values = bindParameters(definition, request.parameters, token, serving.defaultTier);
   const options: RunOptions = {
-    projects: token.projects,
-    tokenName: token.name,
+    token,
     forceRefresh: isRefreshForced(headers),
     request,
-    caller: token.sha256,
     beforeLoad: serving.unsentResponses.requireRoom,
   };
   const sql = readStudioQuery(serving, token, definition, request.parameters);
@@ -101,10 +96,8 @@ export async function handleExplain(
   requireExplainQuery(endpoint);
   chooseFormat(request.parameters, undefined);
   readIsoTimestamps(request.parameters);
-  const { defaultTier } = serving;
-  const values = bindParameters(endpoint.definition, request.parameters, { ...token, defaultTier });
-  const { projects, name: tokenName, sha256: caller } = token;
-  const result = await explainEndpoint(serving, endpoint, values, { projects, tokenName, request, caller });
+  const values = bindParameters(endpoint.definition, request.parameters, token, serving.defaultTier);
+  const result = await explainEndpoint(serving, endpoint, values, { token, request });
   request.outcome = 'bypass';
   const ignored = listIgnored(endpoint.definition, request.parameters);
   return jsonResponse(

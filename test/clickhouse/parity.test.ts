@@ -150,7 +150,9 @@ test.each<[name: string, parameters: string]>([
         if (endpoint === undefined) throw new Error(`there is no endpoint ${name}`);
         const parameters = new URLSearchParams(`${query}&project=${project}`);
         const values = bindParameters(endpoint.definition, parameters);
-        return explainEndpoint({ store, clock: () => NOW_MICROS }, endpoint, values, { projects });
+        return explainEndpoint({ store, clock: () => NOW_MICROS }, endpoint, values, {
+          token: { name: 'pinned', sha256: '', projects },
+        });
       };
       expect(await explain(clickhouse)).toEqual(await explain(duckdb));
     }
