@@ -13,7 +13,6 @@ import {
   MIN_KEY_LENGTH,
   QUERY_CONCURRENCY,
   QUERY_QUEUE_LENGTH,
-  SLOW_QUERY_MS,
 } from './domain/limits.ts';
 import type { EndpointFolders } from './endpoint/catalog.ts';
 import { LOG_FORMATS } from './observe/log.ts';
@@ -396,12 +395,8 @@ export interface ServeConfig extends AppConfig {
   readonly cacheBytes: number;
   /** The limit of the data directory. Undefined: no limit. */
   readonly maxDiskBytes: number | undefined;
-  readonly log: {
-    /** Undefined: text on a terminal, otherwise JSON. */
-    readonly format: 'json' | 'text' | undefined;
-    /** 0: slow queries are not logged. */
-    readonly slowQueryMs: number;
-  };
+  /** Undefined: text on a terminal, otherwise JSON. */
+  readonly logFormat: 'json' | 'text' | undefined;
   readonly accessLog: boolean;
   readonly metricsOpen: boolean;
   /** Web origins whose pages may call the public listener; empty: CORS is off. */
@@ -450,7 +445,7 @@ export function readServeConfig(invocation: Invocation): ServeConfig {
     internalAddress,
     maxDiskBytes,
     cacheBytes: readInteger(invocation, 'cache-bytes', 0, 2 ** 40),
-    log: { format: readChoice(invocation, 'log-format', LOG_FORMATS), slowQueryMs: SLOW_QUERY_MS },
+    logFormat: readChoice(invocation, 'log-format', LOG_FORMATS),
     accessLog: invocation.isOn('access-log'),
     metricsOpen: invocation.isOn('metrics-open'),
     projectMetrics: invocation.isOn('project-metrics'),

@@ -11,8 +11,8 @@ import { showConversion } from './terminal.ts';
 
 export async function serve(invocation: Invocation, io: Io): Promise<void> {
   const config = readServeConfig(invocation);
-  const format = config.log.format ?? (io.stderr.isTTY ? 'text' : 'json');
-  const observe = logTo(io.stdout, io.stderr, { ...config.log, format });
+  const format = config.logFormat ?? (io.stderr.isTTY ? 'text' : 'json');
+  const observe = logTo(io.stdout, io.stderr, format);
   const variables = findUnknownVariables(io.env);
   if (variables.length > 0) observe({ type: 'unknown_variables', variables });
   const stopSignal = waitForStopSignal(io);

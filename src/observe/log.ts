@@ -1,5 +1,6 @@
 // Writes events as log lines to standard error. A line has the time, the level, the event and a message, as JSON or as text; in
 // the format `plain`, it has only the message. The event `listening` is a line of its own form on standard output.
+import { SLOW_QUERY_MS } from '../domain/limits.ts';
 import { type Clock, systemClock } from '../system/clock.ts';
 import { systemTimer, type Timer } from '../system/timer.ts';
 import { definitionOf, type Event, type Observe } from './event.ts';
@@ -7,19 +8,13 @@ import { LogThrottle } from './log-throttle.ts';
 
 export const LOG_FORMATS = ['json', 'text'] as const;
 
-export interface LogOptions {
-  /** `plain`: only the message, for commands that a person runs. */
-  readonly format: (typeof LOG_FORMATS)[number] | 'plain';
-  /** Queries that take at least this long are logged; 0: none. */
-  readonly slowQueryMs: number;
-}
-
-const PLAIN: LogOptions = { format: 'plain', slowQueryMs: 0 };
+/** `plain`: only the message, and no slow queries, for commands that a person runs. */
+export type LogFormat = (typeof LOG_FORMATS)[number] | 'plain';
 
 export function logTo(
   output: NodeJS.WritableStream,
   errors: NodeJS.WritableStream,
-  options = PLAIN,
+  format: LogFormat = 'plain',
   timer: Pick<Timer, 'now'> = systemTimer,
   clock: Clock = systemClock,
 ): Observe {
@@ -34,24 +29,21 @@ export function logTo(
     if (event.type === 'listening') output.write(`${event.listener}: listening on ${event.url}\n`);
     const definition = definitionOf(event);
     if (definition.level === undefined) return;
-    if (event.type === 'query_completed' && !isSlow(event, options.slowQueryMs)) return;
+    if (event.type === 'query_completed' && (format === 'plain' || !isSlow(event))) return;
     // Logs the next failure of this kind at once.
     if (event.type === 'apply_recovered') throttleOf('apply_failed').reset(event.kind);
     const { throttleBy } = definition;
     const suppressed = throttleBy === undefined ? 0 : throttleOf(event.type).admit(throttleBy(event));
     if (suppressed === undefined) return; // the throttle suppresses this event
-    errors.write(`${formatLine(event, options.format, suppressed, clock)}\n`);
+    errors.write(`${formatLine(event, format, suppressed, clock)}\n`);
   };
 }
 
-function isSlow(
-  { queuedMs, executedMs }: Extract<Event, { type: 'query_completed' }>,
-  slowQueryMs: number,
-): boolean {
-  return slowQueryMs > 0 && queuedMs + executedMs >= slowQueryMs;
+function isSlow({ queuedMs, executedMs }: Extract<Event, { type: 'query_completed' }>): boolean {
+  return queuedMs + executedMs >= SLOW_QUERY_MS;
 }
 
-function formatLine(event: Event, format: LogOptions['format'], suppressed: number, clock: Clock): string {
+function formatLine(event: Event, format: LogFormat, suppressed: number, clock: Clock): string {
   const { level = 'info', describe } = definitionOf(event);
   const message = describe(event);
   const text = suppressed === 0 ? message : `${message} (${suppressed} similar messages suppressed)`;

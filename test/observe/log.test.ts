@@ -1,18 +1,17 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Event } from '../../src/observe/event.ts';
-import { type LogOptions, logTo } from '../../src/observe/log.ts';
+import { type LogFormat, logTo } from '../../src/observe/log.ts';
 
 /** Observes one event each second. Returns the seconds in which a line was logged, with the lines. */
 const logEachSecond = (
   eventAt: (second: number) => Event | undefined,
   seconds: number,
-  format: LogOptions['format'] = 'text',
+  format: LogFormat = 'text',
 ) => {
   let now = 5_000_000;
   const errors = new PassThrough();
-  const options = { format, level: 'info', slowQueryMs: 0 } as const;
-  const observe = logTo(new PassThrough(), errors, options, { now: () => now });
+  const observe = logTo(new PassThrough(), errors, format, { now: () => now });
   const logged: [number, string][] = [];
   for (let second = 0; second < seconds; second++, now += 1_000) {
     const event = eventAt(second);
@@ -73,7 +72,7 @@ test('a failure that is a defect of the program is logged with its stack', () =>
 });
 
 /** Returns the lines that the log writes for these events. */
-const logLines = (events: readonly Event[], options: Partial<LogOptions> = {}) => {
+const logLines = (events: readonly Event[], format: LogFormat = 'json') => {
   let text = '';
   const errors = new Writable({
     decodeStrings: false,
@@ -83,8 +82,7 @@ const logLines = (events: readonly Event[], options: Partial<LogOptions> = {}) =
     },
   });
   const clock = () => 1_794_659_696_789_012n;
-  const all: LogOptions = { format: 'json', slowQueryMs: 1000, ...options };
-  const observe = logTo(new PassThrough(), errors, all, { now: () => 5_000_000 }, clock);
+  const observe = logTo(new PassThrough(), errors, format, { now: () => 5_000_000 }, clock);
   for (const event of events) observe(event);
   return text.split('\n').slice(0, -1);
 };
@@ -123,16 +121,17 @@ describe('a log line', () => {
   });
 
   test('in text has time, level, event and message', () => {
-    expect(logLines([refused], { format: 'text' })).toEqual([
+    expect(logLines([refused], 'text')).toEqual([
       '2026-11-14T12:34:56.789Z warn  token_refused: refused a request to /api/logs from 192.0.2.1: its token has expired (token shipper)',
     ]);
   });
 
   test('in text stays one line, whatever an error says, except for a stack trace', () => {
     const reason = 'bad\rvalue\u001b[31m';
-    const [line = '', ...others] = logLines([{ type: 'record_rejected_by_store', kind: 'edge', reason }], {
-      format: 'text',
-    });
+    const [line = '', ...others] = logLines(
+      [{ type: 'record_rejected_by_store', kind: 'edge', reason }],
+      'text',
+    );
     expect(others).toEqual([]);
     expect(line).toMatch(/: bad value \[31m$/);
     const defect: Event = {
@@ -143,7 +142,7 @@ describe('a log line', () => {
       id: 'i',
       error: new Error('x'),
     };
-    expect(logLines([defect], { format: 'text' })[1]).toMatch(/^ +at /);
+    expect(logLines([defect], 'text')[1]).toMatch(/^ +at /);
   });
 });
 
@@ -151,9 +150,7 @@ test('the line about a failed request names its route and its endpoint, and the 
   const messageOf = (route: string, endpoint?: string) =>
     logLines(
       [{ type: 'request_unavailable', route, endpoint, status: 504, id: 'i', error: new Error('x') }],
-      {
-        format: 'plain',
-      },
+      'plain',
     )[0];
   expect(messageOf('/api/endpoints/explain/*', 'logs.all')).toBe(
     'request i: /api/endpoints/explain/logs.all failed with 504: x',
@@ -164,7 +161,7 @@ test('the line about a failed request names its route and its endpoint, and the 
     const request = { route: '/api/admin/backup', endpoint: undefined, status, id: 'i' };
     return { type: 'request_failed', ...request, error: new Error('x') };
   };
-  const firstLineOf = (status: number) => logLines([failedWith(status)], { format: 'plain' })[0];
+  const firstLineOf = (status: number) => logLines([failedWith(status)], 'plain')[0];
   expect(firstLineOf(500)).toBe('request i: /api/admin/backup failed with 500: Error: x');
   expect(firstLineOf(200)).toBe('request i: /api/admin/backup failed after status 200 was sent: Error: x');
 });
@@ -175,7 +172,7 @@ test('the lines about damage name the part and what to do', () => {
       { type: 'verification_failed', kind: 'edge', error: new Error('10 differ') },
       { type: 'part_set_aside', kind: 'edge', file: 'edge-000007.duckdb', problem: 'it is damaged' },
     ],
-    { format: 'plain' },
+    'plain',
   );
   expect(lines[0]).toBe(
     'A NEW PART OF KIND edge DIFFERS FROM WHAT WAS WRITTEN; it is written again, and no record is lost. Check the disk and the memory of this machine: 10 differ',
@@ -183,9 +180,10 @@ test('the lines about damage name the part and what to do', () => {
   expect(lines[1]).toMatch(/^PART edge-000007\.duckdb WAS SET ASIDE: it is damaged\. .*restore this file/);
 });
 
-test('queries are logged from the limit of slow queries on, and never if it is 0', () => {
-  const eventsOf = (slowQueryMs: number) => logLines([slowQuery], { slowQueryMs }).length;
-  expect([1100, 1101, 0].map(eventsOf)).toEqual([1, 0, 0]);
+test('queries are logged from 1 s on, and never in the plain format', () => {
+  const linesOf = (executedMs: number, format?: LogFormat) =>
+    logLines([{ ...slowQuery, queuedMs: 400, executedMs }], format).length;
+  expect([linesOf(600), linesOf(599.9), linesOf(600, 'plain')]).toEqual([1, 0, 0]);
 });
 
 test('refused tokens are throttled for each address, and together beyond 500 addresses', () => {

@@ -20,7 +20,7 @@ export function testConfig(dataDirectory: string): ServeConfig {
     intakeQueueBytes: 256 * 1024 * 1024,
     idempotencyBytes: 128 * 1024 * 1024,
     minUploadRate: 0, // the timer of most tests is too fast for it
-    log: { format: undefined, slowQueryMs: 0 },
+    logFormat: undefined,
     accessLog: false,
     metricsOpen: false,
     corsOrigins: [],
