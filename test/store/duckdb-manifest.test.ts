@@ -47,11 +47,6 @@ describe('a manifest that cannot be used', () => {
     ['null', () => writeFileSync(manifest, 'null'), /cannot read \S+manifest\.json: /],
     ['changed in one byte', changeByte, /manifest\.json: its content differs from what was written/],
     [
-      'of a newer version',
-      change(content => Object.assign(content, { format: 2, version: '9.1.0' })),
-      /it has format 2 of Dendro 9\.1\.0, and Dendro \S+ reads formats up to 1; install 9\.1\.0 or later/,
-    ],
-    [
       'without a list of parts',
       change(content => delete content['parts']),
       /cannot read \S+manifest\.json: parts: /,

@@ -1,5 +1,6 @@
 // manifest.json says which parts the store has and up to which sequence number each kind is stored. It is replaced atomically: this
-// commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json.
+// commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json. Its format
+// belongs to the format of the data directory (system/data-directory.ts).
 import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +8,6 @@ import * as v from 'valibot';
 import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import { writeFileDurably } from '../../system/files.ts';
-import { readVersion } from '../../system/version.ts';
 import type { StoreContent } from '../store.ts';
 
 export const MANIFEST_FILE = 'manifest.json';
@@ -16,9 +16,6 @@ export const PREVIOUS_MANIFEST_FILE = 'manifest.previous.json';
 export const PARTS_DIRECTORY = 'parts';
 /** The name of a part's file: its kind and its number. */
 export const PART_FILE = /^([a-z_]+)-(\d{6,})\.duckdb$/;
-
-/** Increased by a release whose manifests or parts earlier releases cannot read. */
-const FORMAT = 1;
 
 const COUNT = v.pipe(v.number(), v.integer(), v.minValue(0));
 /** Unix microseconds. */
@@ -52,8 +49,6 @@ const PART = {
 const SET_ASIDE_PART = { ...PART, reason: v.picklist(['missing', 'damaged']) };
 
 const SCHEMA = v.object({
-  format: v.literal(FORMAT),
-  version: v.string(),
   /** Increases with every change. */
   generation: COUNT,
   /** The number of the next part. A number is never used twice. */
@@ -91,8 +86,6 @@ export type LoadEntry = Manifest['loads'][number];
 
 export function emptyManifest(): Manifest {
   return {
-    format: FORMAT,
-    version: readVersion(),
     generation: 0,
     nextPart: 1,
     storedUpTo: {},
@@ -134,11 +127,6 @@ export function readPreviousGeneration(dataDirectory: string): number | undefine
 
 export function parseManifest(text: string): Manifest {
   const { sha256, ...content } = (JSON.parse(text) ?? {}) as Record<string, unknown>;
-  const { format, version } = content;
-  if (typeof format === 'number' && format > FORMAT)
-    throw new Error(
-      `it has format ${format} of Dendro ${version}, and Dendro ${readVersion()} reads formats up to ${FORMAT}; install ${version} or later`,
-    );
   if (sha256 !== checksumOf(content)) throw new Error('its content differs from what was written');
   const parsed = v.safeParse(SCHEMA, content);
   if (parsed.success) return parsed.output;
@@ -157,8 +145,7 @@ export function cannotUse(dataDirectory: string, problem: string): OperatorError
 
 /** Names are part of the on-disk format. */
 export function formatManifest(manifest: Manifest): string {
-  const content = { ...manifest, version: readVersion() };
-  return `${JSON.stringify({ sha256: checksumOf(content), ...content }, toJson, 1)}\n`;
+  return `${JSON.stringify({ sha256: checksumOf(manifest), ...manifest }, toJson, 1)}\n`;
 }
 
 /** A changed byte must not be taken for another sequence number: records would be lost or duplicated. */
