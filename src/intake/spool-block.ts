@@ -124,11 +124,15 @@ function checksum(json: string, lines: Uint8Array): string {
 
 /** The offset of the next valid block at or after `start`. Undefined if there is none. */
 export function findBlock(data: Buffer, start: number): number | undefined {
-  for (let at = data.indexOf(HEADER_START, start); at !== -1; at = data.indexOf(HEADER_START, at + 1)) {
-    const blockStart = at - CHECKSUM_LENGTH;
-    if (blockStart < start) continue;
-    const block = decodeBlock(data, blockStart);
+  let at = data.indexOf(HEADER_START, start);
+  while (at !== -1) {
+    const lineEnd = data.indexOf(NEWLINE, at);
+    if (lineEnd === -1) return undefined;
+    // A header has HEADER_START only once, because JSON escapes quotes. So only the last one of a line can be that of a header.
+    const blockStart = data.lastIndexOf(HEADER_START, lineEnd) - CHECKSUM_LENGTH;
+    const block = blockStart < start ? undefined : decodeBlock(data, blockStart);
     if (block !== undefined && 'kind' in block) return blockStart;
+    at = data.indexOf(HEADER_START, lineEnd);
   }
   return undefined;
 }
