@@ -257,8 +257,8 @@ function readStatus(metadata: JsonObject): number | null {
 
 /** Whether a record as the sender wrote it, of an edge or function_edge log, has a status of 500 or higher. */
 export function hasServerError(value: unknown): boolean {
-  const metadata = unwrapObject(unwrapObject(value)?.['metadata']);
-  return metadata !== undefined && (readStatus(metadata) ?? 0) >= 500;
+  if (!isJsonObject(value)) return false;
+  return (readStatus(mergeMetadata(value, findMessageKey(value))) ?? 0) >= 500;
 }
 
 function toId(value: unknown): string | null {

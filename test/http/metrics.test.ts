@@ -67,7 +67,12 @@ describe('the content of /metrics', () => {
     const counting = await startTestApp({ projectMetrics: true });
     const record = (project: string, status: number, n: number) => ({
       ...{ id: `${project} ${n}`, project, message: 'm' },
-      metadata: n % 2 === 0 ? { response: { status_code: status } } : { 'response.status_code': status },
+      // The three places where a sender can write it.
+      ...[
+        { metadata: { response: { status_code: status } } },
+        { metadata: { 'response.status_code': status } },
+        { response: { status_code: status } },
+      ][n % 3],
     });
     const statuses = [200, 500, 503, 404];
     const body = ['a', 'b"\\', 'c\n'].flatMap(project =>
