@@ -9,8 +9,8 @@ import type { EncodedBody, ParsedBody } from './parse-body.ts';
 /** Parses bodies in worker threads or, in tests, in the calling thread. */
 export interface BodyParser {
   /**
-   * Rejects with DendroError if the body does not have the declared encoding or format, if it exceeds a limit of size or time, or
-   * if the signal aborts.
+   * Rejects with DendroError if the body does not have the declared encoding or format, or if it exceeds a limit of size or time.
+   * Rejects with the signal's reason if the signal aborts before the body is parsed.
    */
   parse(body: EncodedBody, options?: ParseOptions): Promise<ParsedBody>;
   close(): Promise<void>;
@@ -23,12 +23,6 @@ export interface ParseOptions {
   readonly signal?: AbortSignal;
   /** While it returns true, this body and those behind it wait. */
   readonly isPaused?: () => boolean;
-}
-
-/** The `workerData` of a worker. */
-export interface WorkerData {
-  /** Shared between the threads. Not 0: the worker stops its current job. */
-  readonly cancelled: Int32Array;
 }
 
 /** The message from a worker. An error loses its class between threads, so a DendroError is sent as `bodyError`. */
@@ -52,7 +46,6 @@ interface Job {
 
 interface PoolWorker {
   readonly thread: Worker;
-  readonly cancelled: Int32Array;
   /** Undefined: the worker is idle. */
   job: Job | undefined;
   isReady: boolean;
@@ -134,7 +127,6 @@ export class BodyParserPool implements BodyParser {
   #run(job: Job, worker: PoolWorker): void {
     worker.job = job;
     if (worker.isReady) this.#limitTime(worker);
-    Atomics.store(worker.cancelled, 0, 0);
     worker.thread.postMessage(job.body, [job.body.data.buffer as ArrayBuffer]);
   }
 
@@ -146,26 +138,21 @@ export class BodyParserPool implements BodyParser {
     }, PARSE_TIMEOUT_MS).unref();
   }
 
-  /** A running job is rejected only when its worker has stopped parsing: until then, the worker holds the body in memory. */
+  /** Removes a waiting job. A running one finishes, at the latest after PARSE_TIMEOUT_MS: its worker holds the body in memory. */
   #cancel(job: Job, reason: unknown): void {
     const waiting = this.#waiting.get(job.sender);
     const index = waiting?.indexOf(job) ?? -1;
-    if (index !== -1) {
-      waiting?.splice(index, 1);
-      if (waiting?.length === 0) this.#waiting.delete(job.sender);
-      job.reject(reason);
-    }
-    for (const worker of this.#workers) if (worker.job === job) Atomics.store(worker.cancelled, 0, 1);
+    if (index === -1) return;
+    waiting?.splice(index, 1);
+    if (waiting?.length === 0) this.#waiting.delete(job.sender);
+    job.reject(reason);
   }
 
   #startWorker(): PoolWorker {
-    const cancelled = new Int32Array(new SharedArrayBuffer(4));
-    const workerData: WorkerData = { cancelled };
     const thread = new Worker(new URL('./body-parser-worker.js', import.meta.url), {
-      workerData,
       resourceLimits: { maxOldGenerationSizeMb: MAX_PARSER_HEAP_MIB },
     });
-    const worker: PoolWorker = { thread, cancelled, job: undefined, isReady: false, timeout: undefined };
+    const worker: PoolWorker = { thread, job: undefined, isReady: false, timeout: undefined };
     this.#workers.add(worker);
     thread.unref();
     thread.on('message', (result: WorkerMessage) => {

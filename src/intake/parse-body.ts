@@ -125,23 +125,11 @@ const MAX_LINES_BYTES = 80 * 1024 * 1024;
 /** In characters. Lines are encoded in groups of about this length: keeping the strings of a whole body would use much memory. */
 const LINES_LENGTH_PER_BUFFER = 2 * 1024 * 1024;
 
-/**
- * Throws DendroError if the body does not have the declared encoding or format, if it exceeds a limit, or when `isCancelled`
- * returns true. Calls `isCancelled` after decompression, after decoding, and before each record.
- */
-export function parseBody(body: EncodedBody, isCancelled: () => boolean = () => false): ParsedBody {
-  const stopIfCancelled = () => {
-    if (isCancelled()) throw new DendroError('unavailable', 'the client disconnected');
-  };
+/** Throws DendroError if the body does not have the declared encoding or format, or if it exceeds a limit. */
+export function parseBody(body: EncodedBody): ParsedBody {
   const decompressed = decompress(body.data, body.contentCoding);
-  stopIfCancelled();
-  const results = parseContent(decompressed, body);
-  stopIfCancelled();
   const builder = new ParsedBodyBuilder(body);
-  for (const parsed of results) {
-    stopIfCancelled();
-    builder.add(parsed);
-  }
+  for (const parsed of parseContent(decompressed, body)) builder.add(parsed);
   return builder.build(body.needsDeduplication ? hash('sha256', decompressed) : '');
 }
 
