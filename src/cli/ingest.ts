@@ -64,7 +64,7 @@ function readKind(invocation: Invocation): LogKind | undefined {
 }
 
 /** Returns the earlier loads with this `LoadIdentity.source` and file size. */
-type FindLoads = (source: string, fileBytes: number) => Promise<readonly EarlierLoad[]>;
+type FindLoads = (source: string, fileBytes: number) => readonly EarlierLoad[];
 
 interface IngestTarget {
   readonly load: LoadFile;
@@ -76,7 +76,7 @@ async function openTarget(invocation: Invocation, io: Io): Promise<IngestTarget>
   const server = findServer(invocation);
   // A server remembers requests for 10 minutes, but no files.
   if (server !== undefined)
-    return { load: loadIntoServer(server, io), findLoads: async () => [], close: server.close };
+    return { load: loadIntoServer(server, io), findLoads: () => [], close: server.close };
   const config = readAppConfig(invocation);
   // Without --data, it depends on the working directory.
   if (invocation.origin('data') === undefined)
@@ -88,7 +88,7 @@ async function openTarget(invocation: Invocation, io: Io): Promise<IngestTarget>
   const target = await openLocal({ ...config, store }, io, { bodyParser });
   return {
     load: loadIntoStore(target.store, bodyParser, config.retentionDays),
-    findLoads: async (source, bytes) => (await target.store.findLoadsOfSize?.(source, bytes)) ?? [],
+    findLoads: (source, bytes) => target.store.findLoadsOfSize(source, bytes),
     close: target.close,
   };
 }
@@ -108,7 +108,7 @@ async function findEarlierLoad(
 ): Promise<EarlierLoad | undefined> {
   const stats = file === '-' ? undefined : await stat(file).catch(() => undefined);
   if (stats?.isFile() !== true) return undefined; // loadFile reports a file that does not exist
-  const loads = await findLoads(sourceOf(kind), stats.size);
+  const loads = findLoads(sourceOf(kind), stats.size);
   if (loads.length === 0) return undefined;
   const digest = await digestLogFile(file).catch(() => '');
   return loads.find(load => load.digest === digest);
