@@ -1,7 +1,7 @@
 // The alerts that a definition declares, one for each set of parameters, and what can be wrong with them.
 import { DendroError } from '../domain/errors.ts';
 import type { BoundValues } from '../store/store.ts';
-import type { EndpointDefinition } from './definition.ts';
+import { type EndpointDefinition, hasPages } from './definition.ts';
 import type { DefinitionProblem } from './parameter-definition.ts';
 import { bindParameters } from './parameters.ts';
 
@@ -37,11 +37,14 @@ export function findAlertProblem(
   definition: EndpointDefinition,
   receivers: readonly string[] | undefined,
 ): DefinitionProblem | undefined {
-  const { alert, columns, partial } = definition;
+  const { alert, columns } = definition;
   if (alert === undefined) return undefined;
   const at = (key: string, message: string) => ({ path: ['alert', ...key.split('.')], message });
-  if (partial)
-    return { path: ['alert'], message: 'cannot be used with partial: a page does not have all rows' };
+  if (hasPages(definition))
+    return {
+      path: ['alert'],
+      message: 'cannot be used with a parameter of type cursor: a page does not have all rows',
+    };
   const names = Object.keys(columns).join(', ');
   const reserved = alert.key.findIndex(each => each === 'alertname' || each === 'severity');
   if (reserved >= 0) return at(`key.${reserved}`, `${alert.key[reserved]} is a label of Alertmanager itself`);

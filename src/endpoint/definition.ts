@@ -79,28 +79,18 @@ const endpointDefinition = v.strictObject({
     ),
     v.minEntries(1, 'needs at least one column'),
   ),
-  /**
-   * The response has `Dendro-Clipped: retention` if the requested start is before the start of the retention period. `start` is
-   * the name of a timestamp parameter. `days` is the name of the SQL parameter with the retention period in days, which a choice
-   * sets. This key does not limit the query; the SQL must do that.
-   */
-  retention: v.optional(v.strictObject({ start: name, days: name })),
+  /** A key of 0.2.0. */
+  retention: v.optional(v.never('is part of another key now: range: { start: NAME, days: NAME }')),
   /**
    * The time range of a request. The embedded store reads only parts with records of this range; the SQL must select the range
    * itself. `start` (exclusive) and `end` (inclusive) are names of timestamp parameters. The others are names of SQL parameters that
    * a choice sets: `days` and `window` (in seconds) are the length of a range that ends now, and `bucket` (in seconds) rounds its
    * start down.
-   * With `start`, `end` and `days`, also binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end, and has the
-   * effect of `retention`: the key `retention` is not needed. With `before`, the query also reads the period of the same length before
+   * With `start` and `days`, the response has `Dendro-Clipped: retention` if the requested start is more than this number of days
+   * before now. With `end` too, also binds $range_start, $range_end, $bucket_micros, $slice_start and $slice_end. With `before`, the query also reads the period of the same length before
    * the range, which starts at $before_start, but not before the retention.
    */
   range: v.optional(v.strictObject(rangeNames)),
-  /**
-   * The range is searched in slices, newest first, until the page is full (at most `max_rows` rows) or the time limit of the
-   * query is reached. If there may be more rows, the response has a cursor for the next page. $slice_start and $slice_end are the
-   * bounds of a slice. Needs `range`, a parameter of type cursor, `cache: none` and the columns `id` and `timestamp`.
-   */
-  partial: flag,
   /** The SQL returns a sample of records that match the search and of others; the rows are what differs (compare-records.ts). */
   compares: flag,
   /**
@@ -154,8 +144,7 @@ function findProblem(definition: EndpointDefinition): DefinitionProblem | undefi
   const findings = {
     reads: findReadsProblem(definition),
     range: findRangeProblem(definition),
-    partial: findPartialProblem(definition),
-    retention: findRetentionProblem(definition),
+    parameters: findPagesProblem(definition),
   };
   for (const [key, message] of Object.entries(findings))
     if (message !== undefined) return { path: [key], message };
@@ -198,7 +187,7 @@ function findRangeProblem({ range, parameters }: EndpointDefinition): string | u
   return undefined;
 }
 
-/** A range with a start, an end and a retention, which the SQL can use. */
+/** A range with a start, an end and a length in days, which the SQL can use. */
 export type BoundRange = { readonly [Name in 'start' | 'end' | 'days']: string };
 
 export function boundRangeOf({ range }: EndpointDefinition): BoundRange | undefined {
@@ -209,15 +198,23 @@ export function boundRangeOf({ range }: EndpointDefinition): BoundRange | undefi
 /** The columns by which pages are ordered. */
 const PAGE_COLUMNS = { id: 'text', timestamp: 'unix_microseconds' } as const;
 
-function findPartialProblem(definition: EndpointDefinition): string | undefined {
-  const { partial, parameters, columns, cache } = definition;
-  const hasCursor = Object.values(parameters).some(({ type }) => type === 'cursor');
-  if (!partial) return hasCursor ? 'must be true, because a parameter has the type cursor' : undefined;
-  if (!hasCursor) return 'needs a parameter of type cursor';
-  if (boundRangeOf(definition) === undefined) return 'needs the key range with start, end and days';
-  if (cache !== 'none') return 'needs cache: none';
+/**
+ * Whether a parameter has the type cursor. The range is then searched in slices, newest first, until the page is full (at most
+ * `max_rows` rows) or the time limit of the query is reached. If there may be more rows, the response has a cursor for the next page.
+ * $slice_start and $slice_end are the bounds of a slice.
+ */
+export function hasPages({ parameters }: EndpointDefinition): boolean {
+  return Object.values(parameters).some(({ type }) => type === 'cursor');
+}
+
+function findPagesProblem(definition: EndpointDefinition): string | undefined {
+  if (!hasPages(definition)) return undefined;
+  const { columns, cache } = definition;
+  const need = 'a parameter of type cursor needs';
+  if (boundRangeOf(definition) === undefined) return `${need} the key range with start, end and days`;
+  if (cache !== 'none') return `${need} cache: none`;
   const missing = Object.entries(PAGE_COLUMNS).find(([column, type]) => columns[column]?.type !== type);
-  return missing === undefined ? undefined : `needs a column ${missing[0]} of type ${missing[1]}`;
+  return missing === undefined ? undefined : `${need} a column ${missing[0]} of type ${missing[1]}`;
 }
 
 /** Each log kind that a request can select, and `all` if it can select all of them. */
@@ -245,15 +242,6 @@ function isKindOrAll(text: string): text is KindOrAll {
 
 export function searchParameterOf({ parameters }: EndpointDefinition): string | undefined {
   return Object.keys(parameters).find(key => parameters[key]?.type === 'search');
-}
-
-function findRetentionProblem({ parameters, retention }: EndpointDefinition): string | undefined {
-  if (retention === undefined) return undefined;
-  if (parameters[retention.start]?.type !== 'timestamp')
-    return `${retention.start} is not a parameter of type timestamp`;
-  return findNumberChoice(parameters, retention.days) === undefined
-    ? `no choice has a number called ${retention.days}`
-    : undefined;
 }
 
 /** Finds the choice parameter whose choices set this SQL parameter to a number. */

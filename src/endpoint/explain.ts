@@ -4,13 +4,7 @@ import { DendroError } from '../domain/errors.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { BoundValue, BoundValues, Cell, SavedQuery } from '../store/store.ts';
 import { type Endpoint, fillQuery } from './catalog.ts';
-import {
-  boundRangeOf,
-  type EndpointDefinition,
-  EXPLAIN_TIMES,
-  hasProject,
-  selectKinds,
-} from './definition.ts';
+import { type EndpointDefinition, EXPLAIN_TIMES, hasProject, selectKinds } from './definition.ts';
 import { addContextValues } from './parameters.ts';
 import {
   checkPatterns,
@@ -257,17 +251,16 @@ function describeOutside(
 }
 
 /** Such as "the FREE tier's 1 day". */
-function describeRetention(definition: EndpointDefinition, values: BoundValues): string {
-  const { parameters } = definition;
-  const retention = definition.retention ?? boundRangeOf(definition);
-  const days = retention === undefined ? undefined : values[retention.days]?.value;
-  if (retention === undefined || typeof days !== 'number') return 'the retention';
+function describeRetention({ parameters, range }: EndpointDefinition, values: BoundValues): string {
+  const name = range?.days ?? '';
+  const days = values[name]?.value;
+  if (typeof days !== 'number') return 'the retention';
   const duration = days === 1 ? '1 day' : `${formatCount(days)} days`;
   const tierParameter = Object.entries(parameters).find(
     ([, parameter]) =>
       parameter.type === 'choice' &&
       parameter.tiers &&
-      Object.values(parameter.choices).some(choice => Object.hasOwn(choice, retention.days)),
+      Object.values(parameter.choices).some(choice => Object.hasOwn(choice, name)),
   );
   const tier = tierParameter === undefined ? undefined : values[tierParameter[0]]?.value;
   return typeof tier === 'string' ? `the ${tier} tier's ${duration}` : `the retention of ${duration}`;

@@ -23,7 +23,7 @@ export interface Difference {
 }
 
 export interface Parity {
-  /** How many requests ran on each store. An endpoint with `partial: true` runs several queries for one request. */
+  /** How many requests ran on each store. An endpoint with pages runs several queries for one request. */
   readonly queries: number;
   /** Rows of all results of the first store. */
   readonly rows: number;

@@ -9,7 +9,7 @@ import type { BoundValues, QueryOptions, Store } from '../store/store.ts';
 import { type Clock, MICROS_PER_DAY } from '../system/clock.ts';
 import { type Endpoint, fillQuery, listColumns } from './catalog.ts';
 import { compareRecords } from './compare-records.ts';
-import { boundRangeOf, type EndpointDefinition, hasProject, selectKinds } from './definition.ts';
+import { type EndpointDefinition, hasPages, hasProject, selectKinds } from './definition.ts';
 import { type ClippedReason, EndpointResult } from './endpoint-result.ts';
 import { addContextValues, findReadRange, type RequestToken } from './parameters.ts';
 import { findPatternExcess, isExpensivePattern, isPlainText } from './pattern-cost.ts';
@@ -27,7 +27,7 @@ export interface EndpointDependencies {
   /** The limit of a result, before compression; undefined: no limit. */
   readonly maxResultBytes?: number | undefined;
   /**
-   * For an endpoint with `partial: true`, which runs one query for each slice of its time range (query-slices.ts): the time limit
+   * For an endpoint with pages, which runs one query for each slice of its time range (query-slices.ts): the time limit
    * for all slices together. Undefined: only the store limits each query.
    */
   readonly timeLimitMs?: number | undefined;
@@ -213,7 +213,7 @@ async function loadResult(
     range: findReadRange(definition, values, now),
     requiredText: search && filtersBySearch(definition) ? requiredTextOf(search) : undefined,
   };
-  const page = definition.partial
+  const page = hasPages(definition)
     ? await querySlices(
         { store, definition, query, values: bound, newest },
         { ...queryOptions, endsAt: findEnd(timeLimitMs) },
@@ -275,10 +275,8 @@ function filtersBySearch({ parameters }: EndpointDefinition): boolean {
 }
 
 function startsBeforeRetention(definition: EndpointDefinition, values: BoundValues, now: bigint): boolean {
-  const retention = definition.retention ?? boundRangeOf(definition);
-  if (retention === undefined) return false;
-  const start = values[retention.start];
-  const days = values[retention.days];
+  const start = values[definition.range?.start ?? ''];
+  const days = values[definition.range?.days ?? ''];
   if (start?.type !== 'timestamp' || days?.type !== 'integer') return false;
   return (
     start.value !== null && days.value !== null && start.value < now - BigInt(days.value) * MICROS_PER_DAY

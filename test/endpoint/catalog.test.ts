@@ -91,8 +91,8 @@ const BROKEN_DEFINITIONS: readonly [definition: object, path: string, message: s
   ],
   [
     withParameter('page', { type: 'cursor' }),
-    'partial',
-    'must be true, because a parameter has the type cursor',
+    'parameters',
+    'a parameter of type cursor needs the key range with start, end and days',
   ],
   [withArea({ choices: {} }), 'parameters.area', 'needs at least one choice'],
   [
@@ -149,7 +149,7 @@ const BROKEN_DEFINITIONS: readonly [definition: object, path: string, message: s
   [
     { retention: { start: 'project', days: 'days' } },
     'retention',
-    'project is not a parameter of type timestamp',
+    'is part of another key now: range: { start: NAME, days: NAME }',
   ],
 ];
 

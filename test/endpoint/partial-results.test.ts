@@ -38,7 +38,6 @@ columns:
   id: { type: text, description: Any text. }
   timestamp: { type: unix_microseconds, description: Any time. }
 range: { start: start, end: end, days: days }
-partial: true
 max_rows: 100
 cache: none
 `,

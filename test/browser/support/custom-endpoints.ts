@@ -65,7 +65,6 @@ id: 5d3c1f0a-3b0e-4a53-9a27-6c1e7f0b8d53
 name: records.paged
 description: The records of one project, newest first, 40 per page.
 reads: edge
-partial: true
 range: { start: after, end: before, days: retention_days }
 parameters:
   ${PROJECT}
