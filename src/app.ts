@@ -12,7 +12,7 @@ import { OperatorError } from './domain/errors.ts';
 import { type Catalog, listTiers, loadCatalog } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { LiveCatalog } from './endpoint/live-catalog.ts';
-import { Preflight, runPreflight } from './endpoint/preflight.ts';
+import { runPreflight } from './endpoint/preflight.ts';
 import { endpointIdOf } from './endpoint/query-key.ts';
 import type { AuthDependencies } from './http/authenticate.ts';
 import { CacheHits } from './http/cache-hit.ts';
@@ -88,9 +88,7 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     const urls = await openListeners(context);
     const { store, quarantine } = await openData(context);
     context.connectionLimit.reserved = () => countParts(store);
-    const preflight = new Preflight(catalog, store, timer, observe);
-    closers.add('jobs', () => preflight.close());
-    await preflight.start();
+    await catalog.check(store);
     const intake = await openIntake(context, store, quarantine);
     if (config.environmentKeys.length === 0)
       await createFirstToken(config.tokensFile, clock, options.showFirstToken ?? (() => {}));
@@ -116,7 +114,7 @@ export async function startApp(config: ServeConfig, log: Observe, options: Start
     if (state.hasFailed) await state.failure; // throws
     state.start(
       createServing(context, { store, cache, cacheHits, intake, erasure, quarantine, alerts, ...auth }),
-      () => preflight.passed && store.readStatistics().isReachable,
+      () => catalog.hasPassed && store.readStatistics().isReachable,
     );
     await alerts?.load(catalog, context.receivers());
     void erasure.resume().catch(() => {}); // reported as an event

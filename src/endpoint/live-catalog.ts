@@ -1,5 +1,6 @@
 // The endpoints that a running server serves. They are loaded again when a custom endpoint folder has changed, or on SIGHUP. If
-// the new set has a problem, the server keeps the last valid one.
+// the new set has a problem, the server keeps the last valid one. If a remote store is unreachable or too slow when the server
+// starts, the preflight is retried until it passes.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -10,6 +11,7 @@ import { readFileVersion } from '../system/file-version.ts';
 import { Mutex } from '../system/mutex.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
 import { type Catalog, checkCatalog, type Endpoint } from './catalog.ts';
+import { runPreflight } from './preflight.ts';
 
 export interface LiveCatalogOptions {
   /** Reads the endpoint folders. Throws if one is broken. */
@@ -27,7 +29,7 @@ export interface ReloadDependencies {
   readonly onReload: (catalog: Catalog, changedIds: ReadonlySet<string>) => void;
 }
 
-/** A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. */
+/** Also the pause between two attempts of the preflight. A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. */
 const CHECK_EVERY_MS = 500;
 
 /** A value of #loadedVersion that differs from everything that `readVersion` returns, so that the next check loads the files. */
@@ -43,7 +45,7 @@ export class LiveCatalog implements Catalog {
   #loadedVersion: string;
   /** The state of the files at the last check. */
   #seenVersion: string;
-  #lastProblem = '';
+  #hasPassed = false;
 
   constructor(options: LiveCatalogOptions) {
     this.#options = options;
@@ -59,16 +61,35 @@ export class LiveCatalog implements Catalog {
     return this.#current.find(idOrName);
   }
 
-  /** Starts to watch the files. */
+  /** Whether the preflight has passed. */
+  get hasPassed(): boolean {
+    return this.#hasPassed;
+  }
+
+  /** Runs the preflight. Throws for a problem that the operator has to fix. If the store is unreachable or too slow, `start` retries. */
+  async check(store: Store): Promise<void> {
+    try {
+      await runPreflight(this, store);
+      this.#hasPassed = true;
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      this.#options.observe({ type: 'store_unavailable', error });
+    }
+  }
+
+  /** Starts to watch the files, and to retry the preflight if it has not passed. */
   start(reloadDependencies: ReloadDependencies): void {
     this.#reloadDependencies = reloadDependencies;
     const { watched, timer } = this.#options;
-    if (watched !== undefined) this.#job = every(timer, CHECK_EVERY_MS, () => this.#reloadIfChanged());
+    if (watched === undefined && this.#hasPassed) return;
+    this.#job = every(timer, CHECK_EVERY_MS, async () => {
+      if (!this.#hasPassed) await this.#retry(reloadDependencies.store);
+      await this.#reloadIfChanged();
+    });
   }
 
   /**
-   * Loads the endpoint folders again. Reports a problem as an event, unless it is the same as the last one, and keeps the current
-   * endpoints. Does nothing before `start`.
+   * Loads the endpoint folders again. Reports a problem as an event, and keeps the current endpoints. Does nothing before `start`.
    */
   reload(): Promise<void> {
     return this.#reloads.run(async () => {
@@ -79,6 +100,17 @@ export class LiveCatalog implements Catalog {
   async close(): Promise<void> {
     await this.#job?.stop();
     await this.#reloads.idle();
+  }
+
+  async #retry(store: Store): Promise<void> {
+    const { observe } = this.#options;
+    try {
+      await runPreflight(this, store);
+      this.#hasPassed = true;
+      observe({ type: 'store_available' });
+    } catch (error) {
+      observe({ type: 'store_unavailable', error });
+    }
   }
 
   #readVersion(): string {
@@ -102,17 +134,18 @@ export class LiveCatalog implements Catalog {
       await checkCatalog(loaded, store);
       const changedIds = findChanges(this.#current, loaded);
       this.#current = loaded;
-      this.#lastProblem = '';
       onReload(loaded, changedIds);
       observe({ type: 'endpoints_reloaded', count: loaded.endpoints.length, changed: changedIds.size });
     } catch (error) {
       // An unreachable store says nothing about the files, so the next check loads them again.
       if (error instanceof DendroError && error.code === 'unavailable') this.#loadedVersion = UNKNOWN;
-      const { message } = error as Error;
-      if (message !== this.#lastProblem) observe({ type: 'endpoints_rejected', error });
-      this.#lastProblem = message;
+      observe({ type: 'endpoints_rejected', error });
     }
   }
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof DendroError && (error.code === 'unavailable' || error.code === 'query_timeout');
 }
 
 /** The ids of endpoints that are not the same in both sets. */

@@ -129,6 +129,7 @@ export const EVENTS = {
   endpoints_rejected: event<Failure>(
     'error',
     e => `ENDPOINTS NOT RELOADED; the last valid ones are still served: ${messageOf(e.error)}`,
+    { throttleBy: e => messageOf(e.error) },
   ),
 
   /** A response is ready to be sent. Not reported if the client has disconnected before. metrics.ts counts it. */
@@ -379,6 +380,7 @@ export const EVENTS = {
   store_unavailable: event<Failure>(
     'error',
     e => `store unavailable; queries fail and records wait in the spool: ${messageOf(causeOf(e.error))}`,
+    { throttleBy: e => messageOf(e.error) },
   ),
   store_available: event<object>('info', () => 'store available; queries are served'),
 

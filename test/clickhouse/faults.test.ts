@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import { loadCatalog } from '../../src/endpoint/catalog.ts';
-import { Preflight } from '../../src/endpoint/preflight.ts';
+import { LiveCatalog } from '../../src/endpoint/live-catalog.ts';
 import type { Event } from '../../src/observe/event.ts';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
@@ -147,16 +147,21 @@ test.each<[problem: string, fault: Fault, trigger: string | undefined]>([
 ])('a start while %s succeeds, and the preflight is retried until it passes', async (_, fault, trigger) => {
   await proxy.set(fault, trigger);
   const events: Event['type'][] = [];
-  const catalog = loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'clickhouse');
-  const preflight = new Preflight(catalog, store, systemTimer, ({ type }) => events.push(type));
+  const catalog = new LiveCatalog({
+    load: () => loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'clickhouse'),
+    watched: undefined,
+    timer: systemTimer,
+    observe: ({ type }) => void events.push(type),
+  });
   try {
-    await preflight.start();
-    expect([preflight.passed, events]).toEqual([false, ['store_unavailable']]);
+    await catalog.check(store);
+    expect([catalog.hasPassed, events]).toEqual([false, ['store_unavailable']]);
+    catalog.start({ store, onReload() {} });
     await proxy.set('none');
-    await expect.poll(() => preflight.passed).toBe(true);
+    await expect.poll(() => catalog.hasPassed).toBe(true);
     expect(events.at(-1)).toBe('store_available');
   } finally {
-    await preflight.close();
+    await catalog.close();
   }
 });
 
