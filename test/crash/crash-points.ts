@@ -22,18 +22,26 @@ export interface ReachedCrashPoint extends CrashPoint {
 /** Makes the simulator fail: these operations are treated as if the program did not call them. */
 export type Mutation = 'no syncs of the spool' | 'no syncs of parts' | 'no syncs of directories';
 
+/** Without any entry of a directory, the program finds no data directory. So the oldest ones survive. */
+const LOSING_MODES: Readonly<Record<Mutation, CrashMode>> = {
+  'no syncs of the spool': 'lost',
+  'no syncs of parts': 'lost',
+  'no syncs of directories': 'journal',
+};
+
 const VARIANTS: readonly CrashMode[] = [...CRASH_MODES, 'journal', 'any', 'any'];
 
 /** Files that every start deletes or overwrites: a crash before an operation on one of them is not a state of its own. */
 const TEMPORARY =
   /\/(staging|tmp)(\/|$)|\.duckdb\.tmp(\.wal)?$|\/dendro\.pid|\.lock(\.|$)|\/write-test\.|\/startup-test/;
 
-/** All crash points with different states. */
+/** All crash points with different states. With a mutation, only those that most likely lose what it does not sync. */
 export function listCrashPoints(recording: Recording, mutation?: Mutation): CrashPoint[] {
   const seen = new Set<string>();
   const found: CrashPoint[] = [];
   for (const { point, model } of replaySteps(recording, mutation))
-    for (const variant of VARIANTS.keys()) {
+    for (const [variant, mode] of VARIANTS.entries()) {
+      if (mutation !== undefined && mode !== LOSING_MODES[mutation]) continue;
       const { key } = chooseVariant(recording, model, point, variant);
       const digest = createHash('md5').update(key).digest('base64');
       if (seen.has(digest)) continue;

@@ -15,8 +15,7 @@ import { checkCrashState, Simulator } from './simulate.ts';
 const { env } = process;
 const STATES = Number(env['DENDRO_CRASH_STATES'] ?? sized(700, 8_000));
 const STATES_PER_RECORDING = 350;
-const STATES_PER_MUTATION = 40;
-/** The states are chosen at random: nearly always, one of the first shows a loss. */
+const STATES_PER_MUTATION = 10;
 const MAX_STATES_PER_MUTATION = 400;
 /** Of each process of a recording. */
 const STEPS = 12;
