@@ -13,7 +13,15 @@ import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
 import type { Store } from '../../src/store/store.ts';
-import { fetchResponse, micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
+import {
+  fetchResponse,
+  micros,
+  NOW,
+  shortWaitTimer,
+  startTestApp,
+  type TestApp,
+  testStoreOptions,
+} from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
 import { idsOf, readMetric, sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
@@ -28,11 +36,8 @@ let tokens: TestTokens<'admin' | 'pinned' | 'reader'>;
 let app: TestApp;
 
 const start = async () => {
-  app = await startTestApp({
-    store: testStoreOptions(directory),
-    tokensFile: tokens.file,
-    cacheBytes: 1024 * 1024,
-  });
+  const options = { store: testStoreOptions(directory), tokensFile: tokens.file, cacheBytes: 1024 * 1024 };
+  app = await startTestApp(options, shortWaitTimer);
 };
 beforeEach(async () => {
   tokens = await createTokens({
@@ -61,10 +66,20 @@ const erase = async (body: { project: string; before?: string }): Promise<Record
   return status();
 };
 
+/** The running server may delete files meanwhile. */
+const readIfExists = (path: string) => {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return Buffer.alloc(0);
+  }
+};
+
 /** The files of the data directory that contain a text, as raw bytes. */
 const filesWith = (text: string) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter(entry => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
+    .filter(entry => entry.isFile() && readIfExists(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name)
     .sort();
 
