@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   cpSync,
@@ -104,7 +104,7 @@ function hashFiles(path: string): ReadonlyMap<string, string> {
 
 function flipBit(file: string, offset: number): void {
   const content = readFileSync(file);
-  content[offset] = (content[offset] ?? 0) ^ (1 << randomInt(8));
+  content[offset] = (content[offset] ?? 0) ^ 0b1000;
   writeFileSync(file, content);
 }
 

@@ -1,5 +1,5 @@
 // An embedded store in a temporary data directory that a test can close, damage and open again.
-import { randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogKind } from '../../src/domain/log-columns.ts';
@@ -135,11 +135,16 @@ export class EmbeddedStore {
   }
 }
 
-/** Overwrites bytes of a file. Random, because the checksum of DuckDB does not notice some repeated patterns. */
+/**
+ * Overwrites bytes of a file, at the same offset always with the same ones. They look random, because the checksum of DuckDB does not
+ * notice some repeated patterns.
+ */
 export function overwriteRandomly(path: string, offset: number, length: number): void {
+  const outputLength = Math.min(length, statSync(path).size - offset);
+  const bytes = createHash('shake256', { outputLength }).update(String(offset)).digest();
   const descriptor = openSync(path, 'r+');
   try {
-    writeSync(descriptor, randomBytes(Math.min(length, statSync(path).size - offset)), 0, undefined, offset);
+    writeSync(descriptor, bytes, 0, undefined, offset);
   } finally {
     closeSync(descriptor);
   }
