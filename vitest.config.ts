@@ -16,7 +16,7 @@ const SLOW_TESTS = [
   'test/intake/{delivery,erasure,idempotency,inspect-files,missing-spool,random-records,retention}.test.ts',
   'test/intake/{several-kinds,spool,store-change}.test.ts',
   'test/logs/{exact-json,otlp-protobuf,read-file}.test.ts',
-  'test/store/duckdb-{compaction,damage,eviction,exactly-once,memtables,model,processes,removal,text-filter,upgrade}.test.ts',
+  'test/store/duckdb-{compaction,damage,eviction,exactly-once,large-records,memtables,model,processes,removal,text-filter,upgrade}.test.ts',
   'test/studio/{attack,property}.test.ts',
   'test/system/lock.test.ts',
   'test/token/{auth-throttle,stalled-change}.test.ts',

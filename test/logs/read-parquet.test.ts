@@ -12,6 +12,7 @@ import { isRejection, toRecord } from '../../src/logs/record.ts';
 import { readAll } from './read-chunks.ts';
 import { CONTEXT, NOW } from './validate-record.ts';
 
+const { TZ } = process.env;
 let directory = '';
 let instance: DuckDBInstance;
 let connection: DuckDBConnection;
@@ -23,6 +24,8 @@ beforeAll(async () => {
   connection = await instance.connect();
 });
 afterAll(async () => {
+  if (TZ === undefined) delete process.env['TZ'];
+  else process.env['TZ'] = TZ;
   instance.closeSync();
   await rm(directory, { recursive: true });
 });

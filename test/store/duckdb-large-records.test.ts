@@ -12,7 +12,7 @@ let app: TestApp;
 const start = async (memoryLimit: string) => {
   app = await startTestApp({
     ...STUDIO_CONFIG,
-    store: { ...testStoreOptions(directory), memoryLimit },
+    store: { ...testStoreOptions(directory), memoryLimit, threads: 2 }, // each thread takes memory
     endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
   });
 };
