@@ -24,7 +24,7 @@ reads: edge
 applies_pin: true
 parameters:
   project: { type: text, required: true, description: Any text. }
-  dense_seconds: { type: integer, min: 0, max: 60000, default: 60000, description: Longer slices after a cursor take 4 seconds. }
+  dense_seconds: { type: integer, min: 0, max: 60000, default: 60000, description: Longer slices after a cursor take 8 seconds. }
   slice_ms: { type: integer, min: 0, max: 60000, default: 1000, description: The time that each slice takes. }
   start: { type: timestamp, description: Any time. }
   end: { type: timestamp, description: Any time. }
@@ -45,7 +45,7 @@ cache: none
 select id, timestamp from {{logs}}
 where project = $project and timestamp > $slice_start and timestamp <= $slice_end
   and ($cursor_id is null or timestamp < $cursor_timestamp or id >= $cursor_id)
-  and (select sleep_ms(case when $cursor_skip > 0 and epoch($slice_end - $slice_start) > $dense_seconds then 4000 else $slice_ms end)) is null
+  and (select sleep_ms(case when $cursor_skip > 0 and epoch($slice_end - $slice_start) > $dense_seconds then 8000 else $slice_ms end)) is null
 order by timestamp desc, id
 limit 101 offset $cursor_skip`,
 };
@@ -56,7 +56,7 @@ describe('an endpoint with partial results', () => {
   afterAll(() => removeDataDirectory(dataDirectory));
   const custom = useEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
   const app = useTestApp({
-    store: { ...testStoreOptions(dataDirectory), queryTimeoutSeconds: 3 },
+    store: { ...testStoreOptions(dataDirectory), queryTimeoutSeconds: 6 },
     endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom },
   });
   beforeAll(async () => {
@@ -95,12 +95,13 @@ describe('an endpoint with partial results', () => {
     );
     const { seen, clipped } = await walk({ project: 'ties', slice_ms: '0', dense_seconds: '600' });
     expect(seen).toEqual(ids);
-    expect(clipped).toEqual([null, 'time-limit', null]);
+    expect([clipped[0], clipped.at(-1)]).toEqual([null, null]);
+    expect(new Set(clipped.slice(1, -1))).toEqual(new Set(['time-limit']));
   });
 
   test('is 504 if a slice of one second is not searched within the time limit', async () => {
     const second = { start: '2026-11-14T12:34:55Z', end: '2026-11-14T12:34:56Z' };
-    const parameters = { project: 'slow', slice_ms: '4000', ...second };
+    const parameters = { project: 'slow', slice_ms: '8000', ...second };
     const { status, error } = await app.query('test.slow-search', parameters);
     expect([status, error.code]).toEqual([504, 'query_timeout']);
     expect(error.message).toMatch(
@@ -125,7 +126,7 @@ describe('an endpoint with partial results whose query slots are busy', () => {
       const values = bindParameters(endpoint.definition, parameters);
       const dependencies = { store, clock: () => micros(NOW), timeLimitMs: 500 };
       const occupied = new AbortController();
-      const other = store.query(savedQuery('select sleep_ms(3000) is null', ['text']), {}, occupied);
+      const other = store.query(savedQuery('select sleep_ms(25000) is null', ['text']), {}, occupied);
       await expect(runEndpoint(dependencies, endpoint, values)).rejects.toMatchObject({
         code: 'unavailable',
         message: 'the query waited too long in the queue; retry in a moment',

@@ -126,9 +126,9 @@ describe('GET /health', () => {
     const connection = await openConnection(app.url);
     try {
       await connection.ask(rawRequest('GET /health'));
-      const slow = rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=700', headers);
+      const slow = rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=5000', headers);
       connection.write(slow);
-      await app.get('/health'); // answered after the slow call was taken up
+      await expect.poll(() => app.store.readStatistics()).toMatchObject({ runningQueries: 1 });
       const closed = [app.close(), app.close()];
       // The connection accepts further requests behind a running one.
       connection.write(rawRequest('GET /health'));

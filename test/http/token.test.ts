@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { writeFileDurably } from '../../src/system/files.ts';
 import { API_KEY, startTestApp, type TestApp } from '../support/app.ts';
 import { openConnection, type RawConnection, rawRequest, sendRaw } from '../support/raw-http.ts';
@@ -141,6 +141,6 @@ describe('several tokens on one connection', () => {
     expect(await statusWith(tokens.secrets.dashboard)).toBe(200);
     rmSync(tokens.file);
     await writeFileDurably(tokens.file, JSON.stringify({ version: 1, tokens: [] }));
-    await vi.waitFor(async () => expect(await statusWith(tokens.secrets.dashboard)).toBe(401), 5_000);
+    await expect.poll(() => statusWith(tokens.secrets.dashboard)).toBe(401);
   });
 });

@@ -272,7 +272,7 @@ test('a record that the store rejects is quarantined, and the records before and
   const wide = { project: '\u0001'.repeat(MIB - 500), id: 'wide', message: 'm' };
   expect(await send([record('before'), wide, record('behind')])).toMatchObject({ status: 200, accepted: 3 });
   await send(record('later'));
-  await expect.poll(() => idsOf(app, 'p'), { timeout: 10_000 }).toEqual(['before', 'behind', 'later']);
+  await expect.poll(() => idsOf(app, 'p')).toEqual(['before', 'behind', 'later']);
   const quarantined = app.events.filter(({ type }) => type === 'record_rejected_by_store').length;
   const stored = (await idsOf(app, wide.project)).length;
   expect(quarantined + stored).toBe(1);
@@ -290,13 +290,11 @@ describe('a batch beyond the limit of the intake queue', () => {
     const accepted: number[] = [];
     const limited: number[] = [];
     for (let number = 0; number < 12; number++) {
-      const started = performance.now();
       const { status, headers, error } = await send(batch(number));
       if (status === 200) accepted.push(number);
       else {
         expect([status, error.code]).toEqual([429, 'rate_limited']);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-        expect(performance.now() - started).toBeLessThan(2_000);
         limited.push(number);
       }
     }

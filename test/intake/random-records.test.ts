@@ -50,9 +50,7 @@ const CONTEXT = {
   createId: createIdSequence(Number(micros(NOW))),
 };
 
-test('every random record that passes the rules is stored unchanged, and the store rejects none', {
-  timeout: 60_000,
-}, async () => {
+test('every random record that passes the rules is stored unchanged, and the store rejects none', async () => {
   const expected = new Map<string, LogRecord>();
   let sentCount = 0;
   const send = async (kind: LogKind, batch: readonly (readonly [string, string])[][], project: string) => {
@@ -90,7 +88,7 @@ test('every random record that passes the rules is stored unchanged, and the sto
         {},
       )
     ).rows;
-  await expect.poll(async () => (await readRows()).length, { timeout: 10_000 }).toBe(expected.size);
+  await expect.poll(async () => (await readRows()).length).toBe(expected.size);
   for (const [id, project, message, metadata, at] of await readRows()) {
     const record = expected.get(String(id));
     expect([project, message, metadata, at]).toEqual([

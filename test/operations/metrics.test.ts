@@ -95,12 +95,14 @@ describe.skipIf(problem !== undefined)('with Prometheus', () => {
 
   test('Prometheus scrapes the service with the example configuration, and has every metric', async () => {
     await expect.poll(async () => (await query('up{job="dendro"}'))[0]?.value[1]).toBe('1');
-    const names = await prometheus.get('/api/v1/label/__name__/values');
-    const missing = Object.entries(METRICS)
+    const expected = Object.entries(METRICS)
       .filter(([, definition]) => !('store' in definition) || definition.store === 'duckdb')
-      .map(([name, { type }]) => (type === 'histogram' ? `${name}_bucket` : name))
-      .filter(name => !(names as string[]).includes(name));
-    expect(missing).toEqual([]);
+      .map(([name, { type }]) => (type === 'histogram' ? `${name}_bucket` : name));
+    const listMissing = async () => {
+      const names = await prometheus.get('/api/v1/label/__name__/values');
+      return expected.filter(name => !(names as string[]).includes(name));
+    };
+    await expect.poll(listMissing).toEqual([]);
     const [accepted] = await query('sum(dendro_records_accepted_total)');
     expect(accepted?.value[1]).toBe('1');
     const [refused] = await query('dendro_auth_failures_total{reason="no_token"}');

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { fetchResponse, NOW } from '../support/app.ts';
 import { useTestApp } from '../support/hooks.ts';
@@ -10,14 +10,15 @@ describe('hostile texts in the parameter sql', () => {
   const app = useTestApp(STUDIO_CONFIG);
   const studio = new StudioClient(app);
   const countQueries = () => app.events.filter(({ type }) => type === 'query_completed').length;
-  beforeAll(() =>
-    app.append(
+  beforeAll(async () => {
+    rmSync('/tmp/dendro-attack', { recursive: true, force: true }); // of a run that failed
+    await app.append(
       'edge',
       ['default', 'secret'].map(project =>
         edgeRecord({ id: project, at: NOW, project, message: `of ${project}` }),
       ),
-    ),
-  );
+    );
+  });
 
   test('are refused: none of more than 2,000 runs a query', async () => {
     const queries = await listHostileQueries();
@@ -29,7 +30,7 @@ describe('hostile texts in the parameter sql', () => {
       const { status, error, text } = await studio.send(sql);
       const isRefused = (status === 400 && error.param === 'sql') || status === 414;
       const isPlain = isRefused && !/Error:|\n/.test(error.message); // no message of an engine
-      if (!isPlain || performance.now() - startedAt > 5000)
+      if (!isPlain || performance.now() - startedAt > 30_000)
         wrong.push([sql.slice(0, 200), status, text.slice(0, 200)]);
     }
     expect(wrong).toEqual([]);
