@@ -30,10 +30,6 @@ describe('functions.invocation-stats', () => {
     );
   });
 
-  test('returns an empty list if there are no records', async () => {
-    expect((await app.query(NAME, { project: 'nobody' })).text).toBe('{"result":[]}');
-  });
-
   test('counts only records of the function edge log', async () => {
     const at = '2026-11-14T12:00:00Z';
     await app.append('function_edge', [functionEdgeRecord({ at, project: 'only' })]);

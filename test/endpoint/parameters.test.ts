@@ -148,6 +148,10 @@ describe('parameters', () => {
     });
   });
 
+  test('a second ? is a part of the value', async () => {
+    expect((await callRaw('logs.all', 'project=alpha?x')).rows).toEqual([]);
+  });
+
   test('names and values are percent-decoded, and + is decoded as a space', async () => {
     await app.append('edge', [edgeRecord({ at: '2026-11-14T12:34:00Z', project: 'a b&c=dé🦕' })]);
     const { rows } = await callRaw('logs.all', '%70roject=a+b%26c%3Dd%C3%A9%F0%9F%A6%95');

@@ -27,13 +27,16 @@ describe('error responses', () => {
       'interval',
       /minutely, hourly, daily/,
     ],
+    ['query/usage.api-counts?project=a', 'missing_parameter', 'interval', /one of minutely, hourly, daily/],
+    ['query/usage.api-counts?project=a&interval=__proto__', 'invalid_parameter', 'interval'],
+    ['query/usage.api-counts?project=a&interval=hourly%20', 'invalid_parameter', 'interval'],
     ['query/usage.api-counts?project=a(b&interval=daily', 'invalid_parameter', 'project', /missing \)/],
     ['query/logs.all?project=a&iso_timestamp_end=x', 'invalid_parameter', 'iso_timestamp_end'],
     ['query/logs.all?project=a&format=xml', 'invalid_parameter', 'format'],
     ['query/logs.al', 'not_found', '', /did you mean logs\.all\?/],
     ['query/weather', 'not_found', '', /^unknown endpoint; \/api\/endpoints lists/],
     ['query/00000000-0000-4000-8000-000000000000', 'not_found'],
-    ['quary', 'not_found'],
+    ['quary', 'not_found', '', /^unknown path/],
   ];
   test.each(BAD_REQUESTS)('%s: %s %s', async (path, code, param, message = /\w+ \w+/) => {
     const response = await app.get(`/api/endpoints/${path}`);
@@ -49,6 +52,7 @@ describe('error responses', () => {
       404,
       '/api/logs is a path of the internal listener, which has another port (--internal-port, 4001 by default)',
     ]);
+    expect((await app.get('/api/logs/x')).error.message).toMatch(/^unknown path/);
     const query = await fetch(`${app.internalUrl}${QUERY}/logs.all`);
     expect([query.status, await query.text()]).toEqual([404, expect.stringContaining('the public listener')]);
     const console = await fetch(`${app.internalUrl}/`);
