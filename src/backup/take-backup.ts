@@ -2,19 +2,17 @@
 // the records that were durable at that moment.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { LOG_KINDS, type LogKind } from '../domain/log-columns.ts';
 import { formatTimestamp } from '../domain/timestamp.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { Quarantine } from '../intake/quarantine.ts';
-import { SpooledCounts, type SpoolSnapshot } from '../intake/spool-snapshot.ts';
 import type { Observe } from '../observe/event.ts';
-import type { Store, StoreName, StoreSnapshot } from '../store/store.ts';
+import type { Store, StoreName } from '../store/store.ts';
 import { type Clock, MICROS_PER_SECOND } from '../system/clock.ts';
 import { OpenFile } from '../system/open-file.ts';
-import { bufferFile, type TarFile, writeTar } from '../system/tar.ts';
+import { bufferFile, writeTar } from '../system/tar.ts';
 import { readVersion } from '../system/version.ts';
 
-/** The last file of a backup: when and by which version it was taken, and how many records it has. */
+/** The last file of a backup: when and by which version it was taken. `dendro backup` adds how many records it has. */
 export const REPORT_FILE = 'backup.json';
 
 export interface BackupReport {
@@ -22,8 +20,6 @@ export interface BackupReport {
   /** RFC 3339, UTC. */
   readonly takenAt: string;
   readonly store: StoreName;
-  /** Only kinds with records. `stored`: in the store's files. `spooled`: further records, which are in the spool only. */
-  readonly records: Readonly<Partial<Record<LogKind, { readonly stored: number; readonly spooled: number }>>>;
 }
 
 /** The names of the files in the outbox: records that are to be sent to ClickHouse (store/clickhouse/outbox.ts). */
@@ -60,8 +56,7 @@ export async function takeBackup(
     const takenAtMicros = dependencies.clock();
     const store = dependencies.store.snapshot(omitted);
     opened.push(store);
-    const spooled = new SpooledCounts(store.durableUpTo);
-    const spool = dependencies.intake.snapshotSpool(spooled.add);
+    const spool = dependencies.intake.snapshotSpool();
     opened.push(spool);
     const others: OpenFile[] = [];
     for (const file of openStaticFiles(dependencies)) {
@@ -70,12 +65,13 @@ export async function takeBackup(
     }
     const quarantine = await dependencies.quarantine.openFiles();
     opened.push(...quarantine);
-    const report = {
+    const report: BackupReport = {
       version: readVersion(),
       takenAt: formatTimestamp(takenAtMicros),
       store: dependencies.store.name,
     };
-    const files = listFiles(store, spool, spooled, [...others, ...quarantine], report);
+    const reportFile = bufferFile(REPORT_FILE, formatReport(report));
+    const files = [...store.files, ...spool.files, ...others, ...quarantine, reportFile];
     return { chunks: writeTar(files, Number(takenAtMicros / MICROS_PER_SECOND)), release };
   } catch (error) {
     await release();
@@ -105,27 +101,6 @@ function* openStaticFiles({ store, dataDirectory, tokensFile }: BackupDependenci
     if (name.endsWith('.json')) yield new OpenFile(join(alerts, name), `alerts/${name}`);
 }
 
-/** The report is last, because its counts are known only when the spool was read. */
-async function* listFiles(
-  store: StoreSnapshot,
-  spool: SpoolSnapshot,
-  spooled: SpooledCounts,
-  others: readonly OpenFile[],
-  report: Omit<BackupReport, 'records'>,
-): AsyncGenerator<TarFile> {
-  yield* store.files;
-  yield* spool.files;
-  yield* others;
-  const records = countsByKind(store.records, spooled.counts);
-  yield bufferFile(REPORT_FILE, `${JSON.stringify({ ...report, records }, undefined, 2)}\n`);
-}
-
-export function countsByKind(
-  stored: ReadonlyMap<LogKind, number>,
-  spooled: ReadonlyMap<LogKind, number>,
-): BackupReport['records'] {
-  const counts = LOG_KINDS.map(
-    kind => [kind, { stored: stored.get(kind) ?? 0, spooled: spooled.get(kind) ?? 0 }] as const,
-  );
-  return Object.fromEntries(counts.filter(([, { stored, spooled }]) => stored + spooled > 0));
+export function formatReport(report: BackupReport): string {
+  return `${JSON.stringify(report, undefined, 2)}\n`;
 }

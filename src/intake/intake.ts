@@ -16,7 +16,7 @@ import { type ClaimedBatch, Idempotency } from './idempotency.ts';
 import type { EncodedBody, ParsedBody, ProjectCounts, RequestCount } from './parse-body.ts';
 import type { Quarantine } from './quarantine.ts';
 import { Spool, spoolDirectoryIn } from './spool.ts';
-import type { OnBlocks, SpoolSnapshot } from './spool-snapshot.ts';
+import type { SpoolSnapshot } from './spool-snapshot.ts';
 
 export interface IntakeOptions {
   readonly dataDirectory: string;
@@ -224,8 +224,8 @@ export class Intake {
   }
 
   /** The durable content of the spool at this moment, for a backup. */
-  snapshotSpool(onBlocks: OnBlocks): SpoolSnapshot {
-    return this.#spool.snapshot(onBlocks);
+  snapshotSpool(): SpoolSnapshot {
+    return this.#spool.snapshot();
   }
 
   /** Records that the store has not applied stay in the spool for the next start. */

@@ -15,7 +15,7 @@ import type { Idempotency } from './idempotency.ts';
 import { encodeBlock, type SpoolAppend, type SpoolBlock } from './spool-block.ts';
 import { repairSegment } from './spool-repair.ts';
 import { SpoolSegment } from './spool-segment.ts';
-import { type OnBlocks, openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
+import { openSpoolSnapshot, type SpoolSnapshot } from './spool-snapshot.ts';
 import {
   findNextSequences,
   formatSequences,
@@ -245,13 +245,12 @@ export class Spool {
   }
 
   /** The durable content of the spool at this moment. Synchronous: the caller takes the content of the store at the same moment. */
-  snapshot(onBlocks: OnBlocks): SpoolSnapshot {
+  snapshot(): SpoolSnapshot {
     const { idempotency } = this.#options;
     return openSpoolSnapshot(
       this.#segments,
       idempotency?.logFiles ?? [],
       formatSequences(this.#nextSequences),
-      onBlocks,
     );
   }
 
