@@ -149,7 +149,7 @@ export interface StoreContent {
 }
 
 /** The files of a store at one moment. They are open, so they can be read even after the store has deleted them. */
-export interface StoreSnapshot extends StoreContent {
+export interface StoreSnapshot {
   /** Their paths are relative to the data directory. */
   readonly files: readonly TarFile[];
   /** Call it when the files were read, or are no longer needed. Can be called twice. */

@@ -13,7 +13,7 @@ import { appendLines, listLoads } from './append.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts';
 import { isFatalError } from './errors.ts';
-import { contentOf, formatManifest, MANIFEST_FILE, type Manifest, PARTS_DIRECTORY } from './manifest.ts';
+import { formatManifest, MANIFEST_FILE, type Manifest, PARTS_DIRECTORY } from './manifest.ts';
 import { Memtables } from './memtables.ts';
 import { Parts } from './parts.ts';
 import { Queries } from './queries.ts';
@@ -164,5 +164,5 @@ function takeSnapshot(
     throw error;
   }
   const files = [bufferFile(MANIFEST_FILE, formatManifest(manifest)), ...open];
-  return { ...contentOf(manifest), files, close };
+  return { files, close };
 }
