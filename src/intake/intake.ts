@@ -51,7 +51,7 @@ export interface IntakeRequest extends Omit<EncodedBody, 'context' | 'needsDedup
   /** The projects that the sender is pinned to. Undefined: all projects. */
   readonly projects?: readonly string[] | undefined;
   readonly idempotencyKey?: string | undefined;
-  /** Aborts when the sender disconnects. A body that is not parsed yet is then dropped. */
+  /** Aborts when the sender disconnects. A body that waits to be parsed is then dropped. */
   readonly signal?: AbortSignal;
 }
 
