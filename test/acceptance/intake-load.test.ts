@@ -28,7 +28,7 @@ const send = (id: string, token: string) => sendLogs(server.internalUrl, record(
 /** A small body that takes long to parse: every line is rejected. */
 const LINES = 10_000;
 const SLOW_BODY = gzipSync('x\n'.repeat(LINES)).toString('latin1');
-const SLOW_REQUESTS = 4;
+const SLOW_REQUESTS = 16;
 
 /** Sends requests with slow bodies on one connection, without waiting for their responses. */
 async function startSlowRequests(token: string) {

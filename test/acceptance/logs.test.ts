@@ -23,7 +23,7 @@ describe('the log of a server', () => {
   let lines: Record<string, unknown>[];
   let requestIds: (string | null)[];
   beforeAll(async () => {
-    const flags = ['--query-timeout', '2', '--access-log'];
+    const flags = ['--query-timeout', '6', '--access-log'];
     server = await startServerHere(['--data', directory.path, '--endpoints', folders.folder, ...flags], {
       env,
     });
@@ -55,7 +55,7 @@ describe('the log of a server', () => {
   });
 
   test('has a slow query with its endpoint, timings, rows and request id', () => {
-    const [line, ...others] = linesOf('slow_query');
+    const [line, ...others] = linesOf('slow_query').filter(({ endpoint }) => endpoint === 'test.sleep');
     expect(others).toEqual([]);
     expect(line).toMatchObject({ endpoint: 'test.sleep', rows: 1, request_id: requestIds[0] });
     expect(line?.['executed_ms']).toBeGreaterThan(1000);

@@ -77,9 +77,7 @@ describe('secrets in the output and the files of the process', () => {
         return secrets.some(secret => content.includes(secret));
       });
 
-  test('tokens, the API key, wrong guesses and the first token never appear', {
-    timeout: 60_000,
-  }, async () => {
+  test('tokens, the API key, wrong guesses and the first token never appear', async () => {
     const custom = writeEndpointFolders({ 'custom.failing': FAILING });
     const args = ['--data', directory.path, '--endpoints', custom.folder];
     try {
