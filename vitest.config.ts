@@ -5,7 +5,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 /** Random inputs by the thousand, slow clients, many processes and restarts. With them, `npm test` would take twice as long. */
 const SLOW_TESTS = [
   'test/alert/kill.test.ts',
-  'test/acceptance/{alert,backup,check,data-directory,demo,environment,erase,first-token}.test.ts',
+  'test/acceptance/{alert,backup,data-directory,demo,environment,erase,first-token}.test.ts',
   'test/acceptance/{ingest,ingest-once,intake-load,mcp,otlp,query,repeats,secrets,serve,token}.test.ts',
   'test/acceptance/wrong-tokens.test.ts',
   'test/backup/{incremental,moment}.test.ts',

@@ -116,20 +116,10 @@ describe('dendro backup of a running server', () => {
     }
   });
 
-  test.each([
-    [
-      'an environment key',
-      () => [server.internalUrl, PROCESS_API_KEY],
-      1,
-      'needs a token with the scope admin',
-    ],
-    ['a wrong token', () => [server.internalUrl, 'dnd_wrong'], 1, 'unknown, expired or revoked'],
-    ['the public listener', () => [server.url, admin], 2, 'is not the internal listener of Dendro'],
-    ['an unreachable server', () => ['http://127.0.0.1:1', admin], 1, 'cannot reach http://127.0.0.1:1'],
-  ] as const)('with %s prints one line and leaves nothing', async (_, connection, code, words) => {
-    const outcome = await backUp('refused', ...(connection() as [string, string]));
-    expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' });
-    expect(onlyLine(outcome)).toContain(words);
+  test('with an environment key prints one line and leaves nothing', async () => {
+    const outcome = await backUp('refused', server.internalUrl, PROCESS_API_KEY);
+    expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code: 1, stdout: '' });
+    expect(onlyLine(outcome)).toContain('needs a token with the scope admin');
     expect(existsSync(target('refused'))).toBe(false);
     expect(leftovers()).toEqual([]);
   });

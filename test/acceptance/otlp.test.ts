@@ -7,7 +7,6 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchLogRecordProcessor, LoggerProvider, type LogRecordExporter } from '@opentelemetry/sdk-logs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fetchResponse } from '../support/app.ts';
-import { encodeOtlp, field, otlpRequest, sendOtlp, text } from '../support/otlp.ts';
 import {
   createTempDirectory,
   findFreePort,
@@ -194,38 +193,4 @@ describe('an ordinary service over TLS', () => {
       'otlp_records_rejected: rejected OTLP log records (token DENDRO_API_KEY): The source "checkout" is unknown. Send it with a token for one log kind',
     );
   });
-});
-
-test('bodies that are not OTLP get 4xx, and neither store anything nor grow the memory', async () => {
-  const valid = encodeOtlp(
-    otlpRequest(
-      { 'service.name': 'edge', 'service.namespace': 'bad' },
-      Array.from({ length: 5_000 }, (_, index) => ({ body: text(`record ${index} ${'x'.repeat(400)}`) })),
-    ),
-  );
-  const bodies = [
-    valid.subarray(0, -1),
-    Buffer.concat([valid, Buffer.from([0x0a, 0xff, 0xff, 0x7f])]),
-    field(1, field(2, field(2, Buffer.concat([valid, Buffer.from([0x28, 0x01])])))),
-    Buffer.from(`{"resourceLogs":[${'{"scopeLogs":[{}]},'.repeat(50_000)}`),
-  ];
-  const send = async (body: Buffer) => {
-    const headers = body[0] === 0x7b ? { 'Content-Type': 'application/json' } : {};
-    return (await sendOtlp(server.internalUrl, body, { token: PROCESS_API_KEY, headers })).status;
-  };
-  const residentBytes = async () => {
-    const response = await fetch(`${server.internalUrl}/metrics`, {
-      headers: { 'X-API-KEY': PROCESS_API_KEY },
-    });
-    return Number(/^process_resident_memory_bytes (\S+)$/m.exec(await response.text())?.[1]);
-  };
-  const sendAll = async (rounds: number) => {
-    for (let round = 0; round < rounds; round++)
-      for (const body of bodies) expect(await send(body)).toBe(400);
-  };
-  await sendAll(3);
-  const before = await residentBytes();
-  await sendAll(15);
-  expect((await residentBytes()) - before).toBeLessThan(80 * 1024 * 1024);
-  expect(await rowsOf('bad')).toEqual([]);
 });

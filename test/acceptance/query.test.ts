@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fetchResponse } from '../support/app.ts';
 import { type CustomEndpoints, FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import {
   createTempDirectory,
-  findFreePort,
   onlyLine,
   PROCESS_API_KEY,
   runDendro,
@@ -244,23 +242,6 @@ describe('dendro query', () => {
     expect(onlyLine(outcome)).toMatch(new RegExp(`in use by .*PID ${server.pid}\\b.*--url`));
   });
 
-  test('--url of the internal listener: one line that says so, exit 2', async () => {
-    const outcome = await query('--url', server.internalUrl, '--token', PROCESS_API_KEY);
-    expect(outcome.code).toBe(2);
-    expect(onlyLine(outcome)).toBe(
-      `dendro: ${server.internalUrl} is not the public listener of Dendro: set --url or DENDRO_URL to its URL`,
-    );
-  });
-
-  test('dendro ingest --url of the public listener: one line that says so, exit 2', async () => {
-    const args = ['ingest', '-', '--source', 'edge', '--url', server.url, '--token', PROCESS_API_KEY];
-    const outcome = await runDendro(args, { input: '{"project":"p","message":"m"}\n' });
-    expect(outcome.code).toBe(2);
-    expect(onlyLine(outcome)).toContain(
-      `${server.url} is not the internal listener of Dendro: set --url or DENDRO_INTERNAL_URL`,
-    );
-  });
-
   test('sql of logs.all runs on a server with --studio', async () => {
     const sql = 'sql=select id, timestamp, event_message from edge_logs';
     const outcome = await query('--param', sql, '--url', server.url, '--token', QUERY_KEY);
@@ -271,22 +252,5 @@ describe('dendro query', () => {
     expect((await query('--url', `${server.url}/`, '--token', `${PROCESS_API_KEY}\n`)).stdout).toBe(
       'no rows\n',
     );
-  });
-
-  test('a wrong token: the message of the API without the token, exit 1', async () => {
-    const { error } = await fetchResponse(`${server.url}/api/endpoints`, {
-      headers: { 'X-API-KEY': 'wrong' },
-    });
-    const outcome = await query('--url', server.url, '--token', 'wrong-token');
-    expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain(error.message);
-    expect(outcome.stderr).not.toContain('wrong-token');
-  });
-
-  test('--url where nothing listens: one line that contains the value, exit 1', async () => {
-    const url = `http://127.0.0.1:${await findFreePort()}`;
-    const outcome = await query('--url', url, '--token', PROCESS_API_KEY);
-    expect(outcome.code).toBe(1);
-    expect(onlyLine(outcome)).toContain(url);
   });
 });

@@ -1,4 +1,4 @@
-// The requests by which repeats are recognized: their memory, in processes with a small heap, and a killed server.
+// The requests by which repeats are recognized: their memory, in processes with a small heap.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,31 +40,6 @@ test('a server with a heap of 64 MB starts with an idempotency log of 100 MB', a
     });
     const { status } = await fetch(`${server.url}/health`);
     expect(status).toBe(200);
-    await server.stop();
-  } finally {
-    directory.remove();
-  }
-});
-
-test('a batch without ids is stored once if the server is killed after storing it and the sender retries', async () => {
-  const directory = createTempDirectory();
-  const env = { DENDRO_API_KEY: PROCESS_API_KEY };
-  const start = () => startServer(['--data', 'data'], { cwd: directory.path, env });
-  const headers = { 'X-API-KEY': PROCESS_API_KEY };
-  const send = async (internalUrl: string) => {
-    const body = '{"project":"p","message":"without id"}';
-    const init = { method: 'POST', body, headers };
-    return (await fetch(`${internalUrl}/api/logs?source_name=edge`, init)).json();
-  };
-  try {
-    const killed = await start();
-    const first = await send(killed.internalUrl);
-    killed.signal('SIGKILL');
-    await killed.ended;
-    const server = await start();
-    expect(await send(server.internalUrl)).toEqual(first);
-    const metrics = await fetch(`${server.internalUrl}/metrics`, { headers });
-    expect(await metrics.text()).toContain('dendro_batches_deduplicated_total{kind="edge"} 1');
     await server.stop();
   } finally {
     directory.remove();

@@ -1,30 +1,73 @@
-import { once } from 'node:events';
+// The commands that send requests to a server: one line if its URL or the token is wrong.
+import { readdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { onlyLine, PROCESS_API_KEY, runDendro } from '../support/process.ts';
+import {
+  createTempDirectory,
+  findFreePort,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  type ServerHere,
+  startServerHere,
+} from '../support/process.ts';
 
-const env = { DENDRO_API_KEY: PROCESS_API_KEY };
-const COMMANDS = [
-  ['ingest', '-', '--source', 'edge'],
-  ['query', 'logs.all', '--project', 'p'],
-  ['query', 'logs.all', '--project', 'p', '--csv'],
+const target = createTempDirectory();
+const data = createTempDirectory();
+const COMMANDS: readonly [listener: 'public' | 'internal', command: readonly string[]][] = [
+  ['internal', ['ingest', '-', '--source', 'edge']],
+  ['internal', ['backup', join(target.path, 'backup')]],
+  ['public', ['query', 'logs.all', '--project', 'p']],
+  ['public', ['query', 'logs.all', '--project', 'p', '--csv']],
+  ['public', ['types']],
 ];
-const run = (command: readonly string[], url: string) =>
-  runDendro([...command, '--url', url], { env, input: '{"project":"p","message":"m"}\n' });
 
-describe.each(COMMANDS)('dendro %s %s %s %s %s --url', (...command) => {
-  let server: Server;
-  beforeAll(async () => {
-    server = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end('<html>'));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+let other: Server;
+let server: ServerHere;
+beforeAll(async () => {
+  other = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end('<html>'));
+  await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
+  server = await startServerHere(['--data', data.path], { env: { DENDRO_API_KEY: PROCESS_API_KEY } });
+});
+afterAll(async () => {
+  other.close();
+  await server.stop();
+  for (const directory of [target, data]) directory.remove();
+});
+
+describe.each(COMMANDS)('on the %s listener, dendro %j', (listener, command) => {
+  const expectLine = async (url: string, token: string, code: number, words: string | RegExp) => {
+    const input = '{"project":"p","message":"m"}\n';
+    const outcome = await runDendro([...command, '--url', url, '--token', token], { input });
+    expect(outcome).toMatchObject({ code, stdout: '' });
+    expect(onlyLine(outcome)).toMatch(words);
+    expect(outcome.stderr).not.toContain(token);
+    expect(readdirSync(target.path)).toEqual([]);
+  };
+
+  test('reports a server that is not Dendro', async () => {
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const words = /is it the (public listener of Dendro|internal listener)\?|the download is not complete/;
+    await expectLine(url, PROCESS_API_KEY, 1, words);
   });
-  afterAll(() => server.close());
 
-  test('a server that is not Dendro is reported in one line', async () => {
-    const outcome = await run(command, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    expect(outcome).toMatchObject({ code: 1, stdout: '' });
-    expect(onlyLine(outcome)).toMatch(/is it the (public listener of Dendro|internal listener)\?/);
+  test('reports the other listener', async () => {
+    const url = listener === 'public' ? server.internalUrl : server.url;
+    const variable = listener === 'public' ? 'DENDRO_URL' : 'DENDRO_INTERNAL_URL';
+    const words = `${url} is not the ${listener} listener of Dendro: set --url or ${variable} to its URL`;
+    await expectLine(url, PROCESS_API_KEY, 2, words);
+  });
+
+  test('reports a wrong token', async () => {
+    const url = listener === 'public' ? server.url : server.internalUrl;
+    await expectLine(url, 'wrong-token', 1, 'unknown, expired or revoked');
+  });
+
+  // dendro ingest repeats its requests for minutes.
+  test.skipIf(command[0] === 'ingest')('reports a URL where nothing listens', async () => {
+    const url = `http://127.0.0.1:${await findFreePort()}`;
+    await expectLine(url, PROCESS_API_KEY, 1, url);
   });
 });

@@ -1,11 +1,18 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createReaderInstance } from '../../src/store/duckdb/part-writer.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testStoreOptions } from '../support/config.ts';
 import { FAULT, writeEndpointFolders } from '../support/custom-endpoints.ts';
-import { createTempDirectory, onlyLine, runDendro } from '../support/process.ts';
+import {
+  createTempDirectory,
+  onlyLine,
+  PROCESS_API_KEY,
+  runDendro,
+  startServerHere,
+} from '../support/process.ts';
 import { edgeRecord } from '../support/record.ts';
 import { createSelfSigned } from '../support/self-signed.ts';
 import { batches } from '../support/store.ts';
@@ -54,6 +61,7 @@ const REFUSED: [problem: string, args: string, words: string][] = [
   ],
   ['a data directory of a newer version', '--data newer', 'was written by Dendro 9.1.0 in format 99'],
   ['a manifest that is damaged', '--data damaged', 'damaged/manifest.json: Unexpected token'],
+  ['an endpoint with invalid SQL', '--endpoints broken', 'broken/broken/duckdb.sql: '],
   ['a tokens file that is damaged', '--tokens text', 'text: not a tokens file that this version can read'],
   ...(isRoot
     ? ([
@@ -80,6 +88,8 @@ describe('dendro check', () => {
     writeFileSync('text', 'text');
     writeFileSync('newer/format.json', '{"format":99,"version":"9.1.0"}');
     writeFileSync('damaged/manifest.json', 'not JSON');
+    mkdirSync('broken');
+    writeEndpointFolders({ broken: { yaml: FAULT.yaml, sql: 'selec 1 as answer' } }, 'broken');
     const { cert, key } = createSelfSigned();
     for (const [name, content] of Object.entries({ cert, key, other: createSelfSigned().key }))
       writeFileSync(`${name}.pem`, content);
@@ -103,16 +113,50 @@ describe('dendro check', () => {
     expect(await runDendro(['serve', ...given])).toEqual(found);
   });
 
-  test('notes a data directory that does not exist, and a folder that is not named like its endpoint', async () => {
+  test('lists endpoints, notes a data directory that does not exist, and a folder that is not named like its endpoint', async () => {
     const { folder, remove } = writeEndpointFolders({ misnamed: FAULT });
-    const { code, stdout } = await check(['--data', 'none', '--endpoints', folder]);
+    const { code, stdout, stderr } = await check([
+      '--packs',
+      'none',
+      '--data',
+      'none',
+      '--endpoints',
+      folder,
+    ]);
     remove();
-    expect(code).toBe(0);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^logs\.all +36d4086c-7022-4186-9a0f-e33ec7d730da$/m);
+    expect(stdout).toMatch(/^test\.fault +/m);
+    expect(stdout).toContain('4 endpoints');
     expect(stdout).toContain('none does not exist; serve will create it\n');
     expect(stdout).toMatch(
       /misnamed\/endpoint.yaml: the name of the folder differs from the endpoint's, test.fault\n/,
     );
     expect(existsSync('none')).toBe(false);
+  });
+
+  test('refuses the folder of one endpoint as --endpoints', async () => {
+    const { folder, remove } = writeEndpointFolders({ fault: FAULT });
+    const outcome = await check(['--endpoints', join(folder, 'fault')]);
+    remove();
+    expect(outcome.code).toBe(1);
+    expect(onlyLine(outcome)).toContain(
+      'this is the folder of one endpoint; name the directory that contains',
+    );
+  });
+
+  test('runs next to a server on the same data directory without affecting it', async () => {
+    const env = { DENDRO_API_KEY: PROCESS_API_KEY };
+    const server = await startServerHere(['--data', 'served'], { env });
+    try {
+      const ports = ['--port', new URL(server.url).port, '--internal-port', new URL(server.internalUrl).port];
+      const { code, stdout } = await runDendro(['check', '--json', '--data', 'served', ...ports], { env });
+      expect(code).toBe(0);
+      expect(JSON.parse(stdout)).toMatchObject({ problems: [], data_directory_used_by: server.pid });
+      expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    } finally {
+      await server.stop();
+    }
   });
 
   test('prints the parts that the next start would set aside, as text and as JSON, and finds no problem', async () => {
