@@ -1,6 +1,6 @@
 // The crash simulator (docs/reliability.md). Environment variables: DENDRO_TEST_SEED, DENDRO_CRASH_STATES (how many states),
 // DENDRO_CRASH_STATE and DENDRO_CRASH_FAIL (repeats one violation, as its message says).
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
@@ -29,8 +29,9 @@ let shim: FileShim | undefined;
 let longest: Recording | undefined;
 
 beforeAll(() => {
-  // In memory, if possible: states are written and deleted by the hundred.
-  work = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'dendro-crash-'));
+  // In memory, if there is room: states are written and deleted by the hundred. Containers often have 64 MiB.
+  const hasRoom = existsSync('/dev/shm') && statfsSync('/dev/shm').blocks > 262_144; // 1 GiB in pages
+  work = mkdtempSync(join(hasRoom ? '/dev/shm' : tmpdir(), 'dendro-crash-'));
   shim = createFileShim(join(work, 'root'));
 }, 120_000);
 afterAll(() => {
