@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import type { Event } from '../../src/observe/event.ts';
 import { type Manifest, readManifest } from '../../src/store/duckdb/manifest.ts';
@@ -30,7 +30,7 @@ import {
   rowsOfOldStore,
   SCHEMA_4,
 } from '../support/old-store.ts';
-import { savedQuery } from '../support/store.ts';
+import { createDataDirectory, removeDataDirectory, savedQuery } from '../support/store.ts';
 
 const NOW = micros('2026-11-14T13:00:00Z');
 /** Enough for tables with blocks of their own. */
@@ -48,15 +48,19 @@ const edgeTable = (name: string, first: number, end: number) => [
   `create table ${name} (${EDGE_COLUMNS})`,
   `insert into ${name} ${edgeRecords(first, end)}`,
 ];
-/** A store with three tables of edge records and flush progress. */
-const writeStore = () =>
-  changeOldStore(directory, [
+/** A store with three tables of edge records and flush progress. Most tests convert a copy of it. */
+const original = createDataDirectory();
+beforeAll(() =>
+  changeOldStore(original, [
     ...SCHEMA_4,
     ...edgeTable('edge_compacted_1', 0, RECORDS),
     ...edgeTable('edge_part_2', RECORDS, 2 * RECORDS),
     ...edgeTable('edge_part_3', 2 * RECORDS, 2 * RECORDS + 10),
     `insert into flushed_records values ('edge', ${2 * RECORDS + 10})`,
-  ]);
+  ]),
+);
+afterAll(() => removeDataDirectory(original));
+const writeStore = () => cpSync(original, directory, { recursive: true });
 const ALL = 2 * RECORDS + 10;
 
 const open = (options: Partial<StoreOptions> = {}) =>
@@ -108,7 +112,7 @@ const errorOf = async (opening: Promise<unknown>) => {
 
 describe('converting a store', () => {
   test('keeps every record and the flush progress', async () => {
-    await writeStore();
+    writeStore();
     const checksum = await checksumOfOld(edgeRecords(0, ALL));
     expect(await readEdge()).toEqual([ALL, ALL, checksum]);
     expect(manifest().storedUpTo).toEqual({ edge: ALL });
@@ -122,7 +126,7 @@ describe('converting a store', () => {
   });
 
   test('writes sorted parts of one time window each, with the columns of searchable fields', async () => {
-    await writeStore();
+    writeStore();
     const store = await open();
     const sql = "select count(*) from edge_logs where field_method = 'GET' and field_status = '204'";
     expect((await store.query(savedQuery(sql, ['integer']), {})).rows).toEqual([[ALL / 5]]);
@@ -137,7 +141,7 @@ describe('converting a store', () => {
   });
 
   test('a part has at most --max-disk / 20 bytes of text', async () => {
-    await writeStore();
+    writeStore();
     const maxPartBytes = 300_000;
     expect((await readEdge({ maxPartBytes }))[0]).toBe(ALL);
     for (const { textBytes } of manifest().parts) expect(textBytes).toBeLessThanOrEqual(maxPartBytes);
@@ -161,7 +165,7 @@ describe('converting a store', () => {
   });
 
   test('refuses a store with a newer schema version', async () => {
-    await writeStore();
+    writeStore();
     await changeOldStore(directory, ['update schema_version set version = 6']);
     const before = oldFiles();
     expect(await errorOf(open())).toMatch(
@@ -204,7 +208,7 @@ describe('an interrupted conversion', () => {
       },
     ],
   ])('%s continues with every record', async (when, interrupt) => {
-    await writeStore();
+    writeStore();
     await changeOldStore(directory, ["insert into flushed_records values ('auth', 5)"], { isKilled: true });
     const converted = await convertCopy();
     const converting = fileIn('converting');
@@ -224,7 +228,7 @@ describe('an interrupted conversion', () => {
   });
 
   test('a manifest that a power cut left in parts/ does not replace the newer one', async () => {
-    await writeStore();
+    writeStore();
     await (await open()).close();
     const old = readFileSync(fileIn('manifest.json'));
     const store = await open();
@@ -238,7 +242,7 @@ describe('an interrupted conversion', () => {
   });
 
   test('a conversion that fails changes nothing, and leaves no file', async () => {
-    await writeStore();
+    writeStore();
     const before = oldFiles();
     mkdirSync(fileIn('parts'));
     writeFileSync(fileIn('parts', 'foreign'), '');
@@ -251,7 +255,7 @@ describe('an interrupted conversion', () => {
 
 describe('a store that a crash has damaged', () => {
   test('commits of the write-ahead log are converted, and an unfinished write at its end is kept and reported', async () => {
-    await writeStore();
+    writeStore();
     await changeOldStore(directory, ["insert into flushed_records values ('auth', 7)"], { isKilled: true });
     const log = fileIn('dendro.duckdb.wal');
     appendFileSync(log, Buffer.alloc(4096));
@@ -268,7 +272,7 @@ describe('a store that a crash has damaged', () => {
   });
 
   test('a file that DuckDB cannot open is named, and stays as it is', async () => {
-    await writeStore();
+    writeStore();
     writeFileSync(fileIn('dendro.duckdb'), Buffer.alloc(50_000, 1));
     const before = oldFiles();
     expect(await errorOf(open())).toMatch(
@@ -280,7 +284,7 @@ describe('a store that a crash has damaged', () => {
 
 describe('a table that cannot be read', () => {
   beforeEach(async () => {
-    await writeStore();
+    writeStore();
     await damageTable(directory, 'edge_part_2');
   });
 
