@@ -5,15 +5,15 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AnyEndpoints, createClient, DendroError } from '../../client/index.ts';
 import { API_KEY } from '../support/app.ts';
 import { BUILT_IN, SLEEP } from '../support/custom-endpoints.ts';
-import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 const AT = '2026-11-14T12:00:00.000001Z';
 
 describe('the client and a real server', () => {
-  const custom = useEndpointFolders({ sleep: SLEEP });
-  const app = useTestApp(
+  const { folder: custom } = useEndpoints({ sleep: SLEEP });
+  const app = useApp(
     { cacheBytes: 1024 * 1024, endpointFolders: { builtIn: BUILT_IN, custom } },
     new ManualTimer(),
   );

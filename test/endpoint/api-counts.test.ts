@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { micros } from '../support/app.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, record } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const NAME = 'usage.api-counts';
 
 // What property.test.ts does not cover. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('usage.api-counts', () => {
-  const app = useTestApp();
-  const empty = useTestApp();
+  const app = useApp();
+  const empty = useApp();
 
   const rowsOf = async (parameters: Record<string, string>) => {
     const { status, rows } = await app.query(NAME, parameters);

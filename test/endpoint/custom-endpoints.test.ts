@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { micros } from '../support/app.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 const NAME = 'edge.requests';
 
 // The endpoint is in custom-endpoints/. A custom endpoint has the same guarantees as the built-in ones. The clock of the tests is fixed at
 // 2026-11-14T12:34:56.789012Z.
 describe('a custom endpoint', () => {
-  const app = useTestApp({
+  const app = useApp({
     endpointFolders: {
       builtIn: join(import.meta.dirname, '../../endpoints'),
       custom: join(import.meta.dirname, 'custom-endpoints'),

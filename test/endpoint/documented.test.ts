@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { BUILT_IN, documentedEndpoint } from '../support/custom-endpoints.ts';
-import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 // Runs the example of docs/write-endpoints.md: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
-const custom = useEndpointFolders({ documented: documentedEndpoint() });
-const app = useTestApp({ endpointFolders: { builtIn: BUILT_IN, custom } });
+const { folder: custom } = useEndpoints({ documented: documentedEndpoint() });
+const app = useApp({ endpointFolders: { builtIn: BUILT_IN, custom } });
 
 test('the example endpoint of the documentation returns the failed requests by path, within its window', async () => {
   const failed = { project: 'shop', metadata: { response: { status_code: 500 } } };

@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Explanation } from '../../src/endpoint/explain.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
-import { createTokens, type TestTokens } from '../support/tokens.ts';
+import { useApp, useTokens } from '../support/use-app.ts';
 
 // `npm test` runs these tests on DuckDB, `npm run test:clickhouse` on ClickHouse. The clock is fixed at
 // 2026-11-14T12:34:56.789012Z.
 describe('GET /api/endpoints/explain', () => {
-  let tokens: TestTokens<'alpha' | 'free' | 'proOnly'>;
-  let app: TestApp;
+  const tokens = useTokens({ alpha: { projects: ['alpha'] }, free: {}, proOnly: { tier: 'PRO' } });
+  const app = useApp({ tokensFile: tokens.file });
   beforeAll(async () => {
-    tokens = await createTokens({
-      alpha: { projects: ['alpha'] },
-      free: {},
-      proOnly: { tier: 'PRO' },
-    });
-    app = await startTestApp({ tokensFile: tokens.file });
     const edge = (project: string, at: string, path = '/rest/v1') => edgeRecord({ project, at, path });
     await app.append('edge', [
       edge('alpha', '2026-11-01T00:00:00.000001Z'),
@@ -41,10 +34,6 @@ describe('GET /api/endpoints/explain', () => {
       invocation('gap', 'hello', '2026-11-14T13:30:00Z'),
       invocation('gap', 'hello', '2026-11-01T00:00:00Z'),
     ]);
-  });
-  afterAll(async () => {
-    await app.close();
-    tokens.remove();
   });
 
   const explain = async (

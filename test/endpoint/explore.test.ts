@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { micros } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 // The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('the explore pack', () => {
-  const app = useTestApp({ endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined } });
+  const app = useApp({ endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined } });
   beforeAll(async () => {
     const request = (id: string, at: string, status: unknown, path: string, method: string) =>
       edgeRecord({

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { micros } from '../support/app.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import { percentileBounds } from '../support/reference-endpoints.ts';
+import { useApp } from '../support/use-app.ts';
 
 const NAME = 'functions.invocation-stats';
 
 // What property.test.ts does not cover. The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('functions.invocation-stats', () => {
-  const app = useTestApp();
+  const app = useApp();
 
   const rowsOf = async (parameters: Record<string, string>) => {
     const { status, rows } = await app.query(NAME, parameters);

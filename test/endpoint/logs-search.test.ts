@@ -8,12 +8,12 @@ import { accept } from '../logs/validate-record.ts';
 import { micros, queryPages } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 // The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 describe('logs.search', () => {
-  const app = useTestApp({
+  const app = useApp({
     endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
   });
 

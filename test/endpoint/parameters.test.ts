@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestResponse } from '../support/app.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
+import { useApp } from '../support/use-app.ts';
 
 /** Valid values of all declared parameters of each endpoint. */
 const PARAMETERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -33,7 +33,7 @@ const REQUIRED = [
 ] as const;
 
 describe('parameters', () => {
-  const app = useTestApp();
+  const app = useApp();
   beforeAll(async () => {
     const at = '2026-11-14T12:34:00Z';
     await app.append('edge', [edgeRecord({ at, project: 'alpha' }), edgeRecord({ at, project: 'beta' })]);

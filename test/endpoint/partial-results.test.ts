@@ -4,7 +4,6 @@ import { bindParameters } from '../../src/endpoint/parameters.ts';
 import { runEndpoint } from '../../src/endpoint/run-endpoint.ts';
 import { micros, NOW, queryPages, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
-import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
 import { edgeRecord } from '../support/record.ts';
 import {
   batches,
@@ -13,6 +12,7 @@ import {
   removeDataDirectory,
   savedQuery,
 } from '../support/store.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 /** logs.search without a search, but each slice takes at least a second. */
 const SLOW_SEARCH = {
@@ -54,8 +54,8 @@ limit 101 offset $cursor_skip`,
 describe('an endpoint with partial results', () => {
   const dataDirectory = createDataDirectory();
   afterAll(() => removeDataDirectory(dataDirectory));
-  const custom = useEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
-  const app = useTestApp({
+  const { folder: custom } = useEndpoints({ 'test.slow-search': SLOW_SEARCH });
+  const app = useApp({
     store: { ...testStoreOptions(dataDirectory), queryTimeoutSeconds: 6 },
     endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom },
   });
@@ -111,7 +111,7 @@ describe('an endpoint with partial results', () => {
 });
 
 describe('an endpoint with partial results whose query slots are busy', () => {
-  const custom = useEndpointFolders({ 'test.slow-search': SLOW_SEARCH });
+  const { folder: custom } = useEndpoints({ 'test.slow-search': SLOW_SEARCH });
 
   test.each([
     ['the time range has records', '2026-11-14T12:00:00Z'],

@@ -4,7 +4,6 @@ import { fieldsOf } from '../../src/domain/log-fields.ts';
 import { micros, NOW, queryPages } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
 import { BUILT_IN, EXPLORE } from '../support/custom-endpoints.ts';
-import { useTestApp } from '../support/hooks.ts';
 import {
   expressionOf,
   formatExpression,
@@ -13,6 +12,7 @@ import {
   recordDraft,
   SEARCHED_KINDS,
 } from '../support/reference-search.ts';
+import { useApp } from '../support/use-app.ts';
 
 /** The ClickHouse of the tests takes about a second for a search. */
 const [SETS, EXPRESSIONS] = isOnClickHouse() ? [1, 12] : [2, 40];
@@ -28,7 +28,7 @@ const countEach = (pairs: readonly (readonly unknown[])[]) => {
 };
 
 describe('searches of random records', () => {
-  const app = useTestApp({
+  const app = useApp({
     endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: undefined },
   });
 

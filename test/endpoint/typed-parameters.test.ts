@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BUILT_IN } from '../support/custom-endpoints.ts';
-import { useEndpointFolders, useTestApp } from '../support/hooks.ts';
+import { useApp, useEndpoints } from '../support/use-app.ts';
 
 // A custom endpoint with an integer and a boolean: `npm test` on DuckDB, `npm run test:clickhouse` on ClickHouse.
 
@@ -26,8 +26,8 @@ cache: none
     multiIf({strict:Nullable(Bool)} is null, 'absent', {strict:Nullable(Bool)}, 'yes', 'no') as strict`,
 };
 
-const custom = useEndpointFolders({ typed: TYPED });
-const app = useTestApp({ endpointFolders: { builtIn: BUILT_IN, custom } });
+const { folder: custom } = useEndpoints({ typed: TYPED });
+const app = useApp({ endpointFolders: { builtIn: BUILT_IN, custom } });
 
 test('integers and booleans are bound as such, and an absent value is the default or null', async () => {
   const rowOf = async (parameters: Record<string, string>) =>

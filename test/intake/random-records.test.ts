@@ -5,11 +5,11 @@ import type { LogRecord } from '../../src/domain/log-record.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
 import { createIdSequence, isRejection, toRecord } from '../../src/logs/record.ts';
 import { micros, NOW } from '../support/app.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { sendLogs } from '../support/logs.ts';
 import { savedQuery } from '../support/store.ts';
+import { useApp } from '../support/use-app.ts';
 
-const app = useTestApp();
+const app = useApp();
 
 const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),

@@ -1,13 +1,13 @@
 import { existsSync, rmSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { fetchResponse, NOW } from '../support/app.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { listHiddenStatements, listHostileQueries } from '../support/hostile-queries.ts';
 import { edgeRecord } from '../support/record.ts';
 import { STUDIO_CONFIG, StudioClient } from '../support/studio-client.ts';
+import { useApp } from '../support/use-app.ts';
 
 describe('hostile texts in the parameter sql', () => {
-  const app = useTestApp(STUDIO_CONFIG);
+  const app = useApp(STUDIO_CONFIG);
   const studio = new StudioClient(app);
   const countQueries = () => app.events.filter(({ type }) => type === 'query_completed').length;
   beforeAll(async () => {

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { LogRecord } from '../../src/domain/log-record.ts';
 import { micros, NOW } from '../support/app.ts';
 import { isOnClickHouse } from '../support/clickhouse.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { randomQuery, recordDraft } from '../support/reference-studio.ts';
 import { STUDIO_CONFIG, StudioClient } from '../support/studio-client.ts';
+import { useApp } from '../support/use-app.ts';
 
 /** The ClickHouse of the tests takes about a second for a query. */
 const QUERIES = isOnClickHouse() ? 60 : 400;
@@ -14,7 +14,7 @@ const RECORDS = 60;
 const SEED = Number(process.env['DENDRO_STUDIO_SEED'] ?? 20261118);
 
 describe('random queries of Studio', () => {
-  const app = useTestApp(STUDIO_CONFIG);
+  const app = useApp(STUDIO_CONFIG);
   const studio = new StudioClient(app);
   let records: LogRecord[] = [];
   beforeAll(async () => {

@@ -8,9 +8,9 @@ import { Studio } from '../../src/studio/studio.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { micros } from '../support/app.ts';
 import { BUILT_IN } from '../support/custom-endpoints.ts';
-import { useTestApp } from '../support/hooks.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import { STUDIO_CONFIG, STUDIO_TABLES, STUDIO_TEMPLATES, StudioClient } from '../support/studio-client.ts';
+import { useApp } from '../support/use-app.ts';
 
 // The clock of the tests is fixed at 2026-11-14T12:34:56.789012Z.
 const at = (minute: number, second = 0) =>
@@ -137,7 +137,7 @@ const PAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe('the pages of Studio', () => {
-  const app = useTestApp(STUDIO_CONFIG);
+  const app = useApp(STUDIO_CONFIG);
   const studio = new StudioClient(app);
   beforeAll(async () => {
     for (const [kind, records] of Object.entries(RECORDS)) await app.append(kind as LogKind, records);
@@ -447,7 +447,7 @@ describe('the pages of Studio', () => {
 });
 
 describe('the limits of a request', () => {
-  const app = useTestApp(STUDIO_CONFIG);
+  const app = useApp(STUDIO_CONFIG);
 
   test('a response without some of the rows says so, wherever these rows are in the time range', async () => {
     const records = Array.from({ length: 1001 }, (_, i) =>
