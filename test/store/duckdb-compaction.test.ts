@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { LogKind } from '../../src/domain/log-columns.ts';
+import { toLogLines } from '../../src/domain/log-line.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
 import { micros, NOW } from '../support/app.ts';
 import { EmbeddedStore } from '../support/embedded-store.ts';
@@ -91,6 +94,35 @@ test('a project that has more than can be sorted at once is sorted in slices', a
   expect(await compactWhenIdle()).toBeGreaterThan(0);
   await expectIds(160);
   expect((await embedded.query('select id from edge_logs limit 1')).rows).toEqual([['n159']]);
+});
+
+test('records of 1 MiB are compacted within a small memory limit, and other kinds are compacted too', async () => {
+  await embedded.reopen({ memoryLimit: '130MB' });
+  const start = micros('2026-10-01T12:00:00Z');
+  for (let flush = 0; flush < 5; flush++) {
+    const eventMessage = randomBytes(700 * 1024).toString('base64');
+    for (let n = flush * 30; n < (flush + 1) * 30; n += 5) {
+      const records = embedded
+        .createRecords(5, start + BigInt(n) * 1_000_000n)
+        .map(each => ({ ...each, project: 'large', eventMessage }));
+      await embedded.store.apply({ ...toLogLines('edge', records), firstSequence: n });
+    }
+    await embedded.apply(embedded.createRecords(1, start), 'postgres');
+    await embedded.store.flush(['edge', 'postgres']);
+  }
+  expect(await compact()).toBe(0); // no kind is idle yet
+  // Each merge changes its window, which is idle again 30 s after the next call.
+  for (let call = 0; call < 20; call++) {
+    vi.advanceTimersByTime(IDLE_MS);
+    await compact();
+  }
+  // All of them have 140 MB. At most 64 MiB of large records are merged, which are two of the five parts.
+  const recordsOf = (kind: LogKind) =>
+    embedded.parts.filter(part => part.kind === kind).map(({ records }) => records);
+  expect(recordsOf('edge')).toEqual([30, 60, 60]);
+  expect(recordsOf('postgres')).toEqual([5]);
+  const ids = await embedded.ids();
+  expect([ids.length, new Set(ids).size]).toEqual([150, 150]);
 });
 
 test('the store can be closed during a compaction, and has every record when it is opened again', async () => {
