@@ -6,7 +6,7 @@ import { Agent, request } from 'node:https';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ensurePrograms } from '../../scripts/debian.mjs';
 import { encodeOtlp, otlpRequest } from '../support/otlp.ts';
 import {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   nginx = spawn('nginx', ['-p', directory.path, '-c', writeConfiguration(), '-e', 'stderr'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  await expect.poll(() => get('/health')).toMatchObject({ status: 200 });
+  await vi.waitFor(async () => expect(await get('/health')).toMatchObject({ status: 200 }), 60_000);
 });
 
 afterAll(async () => {
