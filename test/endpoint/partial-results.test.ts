@@ -126,7 +126,11 @@ describe('an endpoint with partial results whose query slots are busy', () => {
       const values = bindParameters(endpoint.definition, parameters);
       const dependencies = { store, clock: () => micros(NOW), timeLimitMs: 500 };
       const occupied = new AbortController();
-      const other = store.query(savedQuery('select sleep_ms(25000) is null', ['text']), {}, occupied);
+      const other = store.query(
+        savedQuery('select sleep_ms(25000) is null', ['text']),
+        {},
+        { signal: occupied.signal },
+      );
       await expect(runEndpoint(dependencies, endpoint, values)).rejects.toMatchObject({
         code: 'unavailable',
         message: 'the query waited too long in the queue; retry in a moment',
