@@ -120,7 +120,7 @@ const browser: TestProjectInlineConfiguration = {
     pool: 'forks',
     fileParallelism: false, // all tests share one browser and one server
     expect: { poll: { timeout: 20_000 } },
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 120_000,
   },
 };

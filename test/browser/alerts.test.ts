@@ -112,7 +112,9 @@ test('the start page asks a server without alerts only once', async () => {
   const { page } = tab;
   const body = JSON.stringify({ error: { code: 'not_found', message: 'alerts are off' } });
   await page.route('**/api/alerts', route => route.fulfill({ status: 404, body }));
+  const refused = page.waitForResponse('**/api/alerts');
   await tab.goTo('?view=overview&project=acme');
+  await (await refused).finished();
   await page.getByRole('button', { name: 'Refresh' }).click();
   await expect
     .poll(() => tab.apiRequests.filter(({ url }) => url.pathname.endsWith('logs.top')).length)

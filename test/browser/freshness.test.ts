@@ -1,7 +1,7 @@
 // The age of a result, and when the console refreshes it.
 import { afterEach, describe, expect, inject, test } from 'vitest';
 import { sendRecentInvocations } from './support/send-logs.ts';
-import { openTab, queryApi, type Tab, type TabOptions } from './support/tab.ts';
+import { openTab, pauseClock, queryApi, type Tab, type TabOptions } from './support/tab.ts';
 
 let tab: Tab;
 afterEach(() => tab.close());
@@ -27,6 +27,7 @@ describe('freshness bar', () => {
     await sendRecentInvocations(project);
     const page = await open(`?view=functions&project=${project}&range=1hr`);
     await waitForChart();
+    await pauseClock(page);
     const text = page.locator('.freshness-text');
     expect(await text.textContent()).toMatch(/^Updated .+ ago.*data up to \d+ \w+ 20\d\d/);
     const through = await text.locator('time').getAttribute('datetime');
@@ -59,6 +60,7 @@ describe('refresh', () => {
   test('auto-refresh uses the cache, pauses while the tab is hidden, and the switch turns it off', async () => {
     const page = await open(ONE_HOUR);
     await waitForChart();
+    await pauseClock(page);
     await page.clock.runFor(61_000);
     await expect.poll(() => queries().length).toBe(2);
     expect(queries().at(-1)?.headers['cache-control']).toBeUndefined();
@@ -79,16 +81,15 @@ describe('refresh', () => {
     const page = await open(ONE_HOUR, { expectedStatuses: [503] });
     await waitForChart();
     const body = JSON.stringify({ error: { code: 'unavailable', message: 'the queue is full' } });
-    await page.route(
-      '**/api/endpoints/query/**',
-      route => route.fulfill({ status: 503, body, headers: { 'Retry-After': '3' } }),
-      { times: 1 },
+    await page.route('**/api/endpoints/query/**', route =>
+      route.fulfill({ status: 503, body, headers: { 'Retry-After': '3' } }),
     );
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('status').getByText('Refresh failed: the queue is full').waitFor();
     expect(queries().at(-1)?.headers['cache-control']).toBe('no-cache');
     expect(await page.locator('.freshness-text').textContent()).toMatch(/^Updated .+ ago.*data up to/);
     await waitForChart();
+    await page.unrouteAll();
     await page.clock.runFor(4000);
     await page.getByText('Refresh failed').waitFor({ state: 'detached' });
   });
@@ -97,6 +98,7 @@ describe('refresh', () => {
     const page = await open('?view=logs&project=quiet-garden&range=all');
     await page.locator('.log-toggle').nth(2).click();
     await page.getByRole('button', { name: 'Copy as JSON' }).waitFor();
+    await pauseClock(page);
     await page.clock.runFor(11_000);
     await expect.poll(() => queries().length).toBe(2);
     await page.locator('.query-panel:not([aria-busy])').waitFor();

@@ -1,12 +1,8 @@
 // All functions of the console can be used with the keyboard alone.
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { openTab, queryApi, type Tab } from './support/tab.ts';
+import { describe, expect, inject, test } from 'vitest';
+import { queryApi, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('token'), permissions: ['clipboard-read', 'clipboard-write'] });
-});
-afterEach(() => tab.close());
+const { tab } = useTab({ token: inject('token'), permissions: ['clipboard-read', 'clipboard-write'] });
 
 const press = async (...keys: string[]) => {
   for (const key of keys) await tab.page.keyboard.press(key);
@@ -64,7 +60,8 @@ describe('keyboard', () => {
     await chart.focus();
     await press('End', 'ArrowLeft');
     const { rows } = await queryApi('usage.api-counts', { project: 'busy-market', interval: 'daily' });
-    const row = rows.at(-2) ?? {};
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 'yyyy-mm-dd'.length);
+    const row = rows.find(({ timestamp }) => String(timestamp).startsWith(yesterday)) ?? {};
     const rest = Number(row['total_rest_requests']).toLocaleString('en-GB');
     const announcement = page.locator('.chart [aria-live]');
     expect(await announcement.textContent()).toContain(`REST ${rest}`);

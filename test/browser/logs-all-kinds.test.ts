@@ -1,9 +1,9 @@
 // The search in all log kinds at once: list, histogram, details, live tail, links, CSV, suggestions, and the logs of one request.
 import { text as readText } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { RAY } from './support/search-records.ts';
 import { sendLogs } from './support/send-logs.ts';
-import { openTab, queryApi, readTable, type Tab } from './support/tab.ts';
+import { queryApi, readTable, useTab } from './support/tab.ts';
 
 const TITLES = [
   ...['Edge requests', 'Postgres', 'Function requests', 'Function output', 'Auth', 'Realtime'],
@@ -11,24 +11,13 @@ const TITLES = [
 ];
 const TRACED = '?view=logs&project=traced&range=all&kind=all';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({
-    token: inject('exploreToken'),
-    permissions: ['clipboard-read', 'clipboard-write'],
-    expectedStatuses: [400],
-  });
+const { tab, settings, button, open } = useTab({
+  token: inject('exploreToken'),
+  permissions: ['clipboard-read', 'clipboard-write'],
+  expectedStatuses: [400],
 });
-afterEach(() => tab.close());
 
 const box = () => tab.page.getByRole('combobox', { name: 'Search' });
-const rows = () => tab.page.locator('.log-row');
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
-const button = (name: string) => tab.page.getByRole('button', { name, exact: true });
-const open = async (search: string) => {
-  await tab.goTo(search);
-  await rows().first().waitFor();
-};
 const readCells = (index: number) => tab.page.locator(`.log-row td:nth-child(${index})`).allTextContents();
 
 test('the list shows the kind and the status or level of each record, the histogram the kinds', async () => {

@@ -1,28 +1,20 @@
 // The facets beside the log list: counts and shares of errors, include and exclude, added fields, and the facet of the log kinds.
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { checkAppearance } from './support/accessibility.ts';
 import { HTML } from './support/search-records.ts';
-import { openTab, PHONE, queryApi, type Tab } from './support/tab.ts';
+import { openTab, PHONE, queryApi, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [400] });
+const { tab, count, rows, settings, open } = useTab({
+  token: inject('exploreToken'),
+  expectedStatuses: [400],
 });
-afterEach(() => tab.close());
 
 const SEARCH = '?view=logs&project=search&kind=edge&range=all';
-const rows = () => tab.page.locator('.log-row');
-const count = () => tab.page.locator('.logs-header p');
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
 const facet = (field: string) =>
   tab.page
     .locator('.facet')
     .filter({ has: tab.page.locator('summary', { hasText: new RegExp(`^${field}$`) }) });
 const value = (field: string, text: string) => facet(field).locator('.facet-value', { hasText: text });
-const open = async (search: string) => {
-  await tab.goTo(search);
-  await rows().first().waitFor();
-};
 
 test('a facet has the values of the field with their counts and shares of errors', async () => {
   await open(SEARCH);

@@ -1,25 +1,17 @@
 // The log list: its density, columns, keys and skip link, and the tabs of an open record.
 import { execFileSync } from 'node:child_process';
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { findAccessibilityViolations } from './support/accessibility.ts';
-import { openTab, queryApi, type Tab } from './support/tab.ts';
+import { queryApi, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('exploreToken'), permissions: ['clipboard-read', 'clipboard-write'] });
+const { tab, rows, settings, button, open } = useTab({
+  token: inject('exploreToken'),
+  permissions: ['clipboard-read', 'clipboard-write'],
 });
-afterEach(() => tab.close());
 
 const SEARCH = '?view=logs&project=search&kind=edge&range=all';
 const TRACED = '?view=logs&project=traced&kind=all&range=all';
-const rows = () => tab.page.locator('.log-row');
-const button = (name: string) => tab.page.getByRole('button', { name, exact: true });
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
 const headings = async () => (await tab.page.locator('.log-table th').allTextContents()).slice(1);
-const open = async (search: string) => {
-  await tab.goTo(search);
-  await rows().first().waitFor();
-};
 
 test('at least 15 rows are visible in a window of 900 px', async () => {
   await open(SEARCH);

@@ -1,31 +1,19 @@
 // The records of a search: pages, live tail, details, links, surroundings, and the search as curl and CSV.
 import { execFileSync } from 'node:child_process';
 import { text as readText } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { FORMULA, HTML, RAY, STACK_TRACE } from './support/search-records.ts';
 import { sendLogs } from './support/send-logs.ts';
-import { openTab, queryApi, type Tab } from './support/tab.ts';
+import { pauseClock, queryApi, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({
-    token: inject('exploreToken'),
-    permissions: ['clipboard-read', 'clipboard-write'],
-    expectedStatuses: [429],
-  });
+const { tab, count, rows, settings, button, open } = useTab({
+  token: inject('exploreToken'),
+  permissions: ['clipboard-read', 'clipboard-write'],
+  expectedStatuses: [429],
 });
-afterEach(() => tab.close());
 
 const SEARCH = '?view=logs&project=search&kind=edge&range=all';
 const TRACED = '?view=logs&project=traced&kind=edge&range=all';
-const count = () => tab.page.locator('.logs-header p');
-const rows = () => tab.page.locator('.log-row');
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
-const button = (name: string) => tab.page.getByRole('button', { name, exact: true });
-const open = async (search: string) => {
-  await tab.goTo(search);
-  await rows().first().waitFor();
-};
 const readMessages = () => tab.page.locator('.log-message').allTextContents();
 const readClipboard = () => tab.page.evaluate<string>('navigator.clipboard.readText()');
 
@@ -148,6 +136,7 @@ describe('live tail', () => {
     await send('tail', 'record one');
     await page.clock.install();
     await open('?view=logs&project=tail&range=all');
+    await pauseClock(page);
     await send('tail', 'record two');
     await page.clock.runFor(3500);
     await expect.poll(readMessages).toEqual(['record two', 'record one']);
@@ -182,6 +171,7 @@ describe('live tail', () => {
     await page.clock.install();
     await open(SEARCH);
     const searches = () => tab.apiRequests.filter(({ url }) => url.pathname.endsWith('/logs.search'));
+    await pauseClock(page);
     await page.clock.runFor(3500);
     await expect.poll(() => searches().length).toBe(2);
     const start = Date.parse(searches()[1]?.url.searchParams.get('iso_timestamp_start') ?? '');
@@ -206,6 +196,7 @@ describe('live tail', () => {
     });
     const headers = { 'Dendro-Next-Cursor': 'more' };
     await page.route('**/logs.search?**', route => route.fulfill({ body, headers }));
+    await pauseClock(page);
     await page.clock.runFor(3500);
     await expect.poll(async () => (await readMessages()).length).toBe(100);
     await expect.poll(async () => (await readMessages())[0]).toBe('new 0');

@@ -1,20 +1,14 @@
 // Saved searches and recent searches, which are kept in the browser.
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { checkAppearance } from './support/accessibility.ts';
 import { HTML } from './support/search-records.ts';
-import { openTab, type Tab } from './support/tab.ts';
+import { useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('exploreToken'), permissions: ['clipboard-read', 'clipboard-write'] });
+const { tab, settings, open } = useTab({
+  token: inject('exploreToken'),
+  permissions: ['clipboard-read', 'clipboard-write'],
 });
-afterEach(() => tab.close());
 
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
-const open = async (search: string) => {
-  await tab.goTo(search);
-  await tab.page.locator('.log-row').first().waitFor();
-};
 const openMenu = () => tab.page.getByText('Saved', { exact: true }).click();
 
 test('a search can be saved, opened in another project, copied as a link and removed', async () => {

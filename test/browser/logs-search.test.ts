@@ -1,23 +1,15 @@
 // The search of the logs view: search box, suggestions, log kinds, histogram, and the explanation of an empty result.
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { sendLogs } from './support/send-logs.ts';
-import { openTab, queryApi, readTable, type Tab } from './support/tab.ts';
+import { openTab, queryApi, readTable, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [400] });
+const { tab, count, rows, settings, open } = useTab({
+  token: inject('exploreToken'),
+  expectedStatuses: [400],
 });
-afterEach(() => tab.close());
 
 const SEARCH = '?view=logs&project=search&kind=edge&range=all';
 const box = () => tab.page.getByRole('combobox', { name: 'Search' });
-const count = () => tab.page.locator('.logs-header p');
-const rows = () => tab.page.locator('.log-row');
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
-const open = async (search: string) => {
-  await tab.goTo(search);
-  await rows().first().waitFor();
-};
 const readColumn = (name: string) =>
   tab.page.locator('.log-table').evaluate((table, heading) => {
     const headings = [...table.querySelectorAll('th')].map(({ textContent }) => textContent);
@@ -312,6 +304,7 @@ describe('empty result', () => {
     const body = '{"result":[]}';
     const headers = { 'Dendro-Clipped': 'time-limit', 'Dendro-Next-Cursor': 'next' };
     await page.route('**/logs.search?**', route => route.fulfill({ body, headers }), { times: 1 });
+    await page.clock.install();
     await tab.goTo(`${SEARCH}&range=1day&query=rare`);
     await page.getByRole('heading', { name: 'No matches so far' }).waitFor();
     const searches = () => tab.apiRequests.filter(({ url }) => url.pathname.endsWith('/logs.search'));
@@ -319,7 +312,12 @@ describe('empty result', () => {
     const count = searches().length;
     await page.route('**/logs.search?**', route => route.fulfill({ body }));
     // The live tail finds nothing new. That says nothing about older records.
-    await expect.poll(() => searches().length).toBeGreaterThan(count + 1);
+    await expect
+      .poll(async () => {
+        await page.clock.runFor(3500);
+        return searches().length;
+      })
+      .toBeGreaterThan(count + 1);
     await page.getByRole('button', { name: 'Continue with older records' }).click();
     await page.getByRole('heading', { name: 'No matches in the last day' }).waitFor();
     const next = tab.apiRequests.find(({ url }) => url.searchParams.get('cursor') === 'next');

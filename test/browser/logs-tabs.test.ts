@@ -1,16 +1,11 @@
 // The tabs of the logs view: the patterns of the messages, and what is different about the records of a search or a time range.
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { checkAppearance } from './support/accessibility.ts';
 import { HOSTILE, sendHostileRecords } from './support/hostile-records.ts';
-import { openTab, queryApi, type Tab } from './support/tab.ts';
+import { queryApi, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [400] });
-});
-afterEach(() => tab.close());
+const { tab, settings } = useTab({ token: inject('exploreToken'), expectedStatuses: [400] });
 
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
 const tabButton = (name: string) => tab.page.locator('.search-tabs').getByRole('button', { name });
 const patterns = () => tab.page.locator('.pattern');
 const differences = () => tab.page.locator('.difference');
@@ -23,13 +18,10 @@ describe('patterns', () => {
     await tabButton('Patterns').click();
     await page.waitForURL(/tab=patterns/);
     await patterns().first().waitFor();
-    const start = new Date(Date.now() - 86_400_000).toISOString();
-    const { rows } = await queryApi('logs.patterns', {
-      project: 'stormy-harbor',
-      kind: 'all',
-      iso_timestamp_start: start,
-      project_tier: 'PRO',
-    });
+    const sent = tab.apiRequests.findLast(({ url }) => url.pathname.endsWith('/logs.patterns'));
+    const parameters = Object.fromEntries(sent?.url.searchParams ?? []);
+    expect(parameters).toMatchObject({ project: 'stormy-harbor', kind: 'all' });
+    const { rows } = await queryApi('logs.patterns', parameters);
     const texts = await page.locator('.pattern-text').allTextContents();
     expect(texts.slice(0, 5)).toEqual(rows.slice(0, 5).map(row => row['pattern']));
     const isNew = rows.findIndex(row => row['count_before'] === 0);

@@ -81,10 +81,12 @@ describe('error', () => {
       tab = await openTab({ token: inject('token'), expectedStatuses: [status] });
       const { page } = tab;
       const headers = { 'Retry-After': '1' };
-      await page.route('**/api/endpoints', route => route.fulfill({ status, body, headers }), { times: 2 });
+      await page.route('**/api/endpoints', route => route.fulfill({ status, body, headers }));
       await tab.goTo('?view=usage&project=busy-market');
+      await expect.poll(() => tab.apiRequests.length).toBeGreaterThan(1);
       await page.getByRole('alert').getByText(message).waitFor();
       await page.getByRole('alert').getByText('Retrying automatically').waitFor();
+      await page.unrouteAll();
       await page.getByRole('img', { name: /Requests/ }).waitFor();
     },
   );
@@ -93,14 +95,13 @@ describe('error', () => {
     tab = await openTab({ token: inject('exploreToken'), expectedStatuses: [503] });
     const { page } = tab;
     const body = JSON.stringify({ error: { code: 'unavailable', message: 'the queue is full' } });
-    await page.route(
-      '**/query/projects.active?**',
-      route => route.fulfill({ status: 503, body, headers: { 'Retry-After': '2' } }),
-      { times: 1 },
+    await page.route('**/query/projects.active?**', route =>
+      route.fulfill({ status: 503, body, headers: { 'Retry-After': '2' } }),
     );
     await tab.goTo('?view=functions');
     await page.getByRole('alert').getByText('the queue is full').waitFor();
     expect(await page.getByText('--packs none').count()).toBe(0);
+    await page.unrouteAll();
     await page.locator('.project-list a').first().waitFor();
   });
 
@@ -111,10 +112,16 @@ describe('error', () => {
   ])('an error because the response %s is shown and retried', async (_, body) => {
     tab = await openTab({ token: inject('token') });
     const { page } = tab;
-    for (const path of ['**/api/endpoints', '**/api/endpoints/query/**'])
-      await page.route(path, route => route.fulfill({ body }), { times: 1 });
+    const paths = ['**/api/endpoints', '**/api/endpoints/query/**'];
+    for (const path of paths) await page.route(path, route => route.fulfill({ body }));
+    await page.clock.install();
     await tab.goTo('?view=usage&project=busy-market');
-    await page.getByRole('alert').getByText('cannot read the response').waitFor();
+    for (const [index, path] of paths.entries()) {
+      await expect.poll(() => new Set(tab.apiRequests.map(({ url }) => url.pathname)).size).toBe(index + 1);
+      await page.getByRole('alert').getByText('cannot read the response').waitFor();
+      await page.unroute(path);
+      await page.clock.runFor(5_000);
+    }
     await page.getByRole('img', { name: /Requests/ }).waitFor();
   });
 
@@ -136,6 +143,7 @@ test('a query that takes longer than 2 s can be cancelled and run again', async 
   tab = await openTab({ token: inject('token') });
   const { page } = tab;
   await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 60_000);
   let isHeld = true;
   await page.route('**/query/usage.api-counts?**', route => (isHeld ? undefined : route.continue()));
   await tab.goTo('?view=usage&project=busy-market');
@@ -145,6 +153,7 @@ test('a query that takes longer than 2 s can be cancelled and run again', async 
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('heading', { name: 'Cancelled' }).waitFor();
   isHeld = false;
+  await page.clock.resume();
   await page.getByRole('button', { name: 'Run again' }).click();
   await page.getByRole('img', { name: /Requests/ }).waitFor();
   expect(await page.getByRole('button', { name: 'Cancel' }).isVisible()).toBe(false);

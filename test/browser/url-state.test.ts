@@ -1,14 +1,8 @@
 // The URL holds the state of the page: project, view and settings of the view.
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { openTab, type Tab } from './support/tab.ts';
+import { describe, expect, inject, test } from 'vitest';
+import { openTab, useTab } from './support/tab.ts';
 
-let tab: Tab;
-beforeEach(async () => {
-  tab = await openTab({ token: inject('token') });
-});
-afterEach(() => tab.close());
-
-const settings = () => Object.fromEntries(new URL(tab.page.url()).searchParams);
+const { tab, settings } = useTab({ token: inject('token') });
 
 describe('URL state', () => {
   test('the URL contains project, view and interval, and reproduces the page in another tab', async () => {

@@ -192,8 +192,8 @@ describe('logs view', () => {
   test('a custom range is entered in the time zone of the user', async () => {
     const { page } = tab;
     await tab.goTo('?view=logs&project=busy-market&tier=PRO&range=custom');
-    const end = new Date(Date.now() - 3_600_000);
-    end.setUTCMilliseconds(0);
+    const end = new Date(Date.now() - 86_400_000);
+    end.setUTCHours(12, 0, 0, 0); // at this time, the clocks of Berlin never change
     const start = new Date(end.getTime() - 120_000);
     const inBerlin = (date: Date) =>
       date.toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T');

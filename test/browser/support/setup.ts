@@ -26,6 +26,8 @@ declare module 'vitest' {
     exploreToken: string;
     /** A token that can send logs. */
     ingestToken: string;
+    /** The end of the demo data, in Unix milliseconds. */
+    demoEnd: number;
     /** A token with access to logs.all only. */
     logsToken: string;
     /** A token with access to logs.search and functions.invocation-stats only. */
@@ -75,7 +77,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   rmSync(SCREENSHOT_DIRECTORY, { recursive: true, force: true });
   const data = createTempDirectory();
   const store = await openStore(testStoreOptions(data.path));
-  await fillHistory(store, { endMs: Number(systemClock()) / 1000, scale: SCALE, random: new Random(11) });
+  const demoEnd = Number(systemClock()) / 1000;
+  await fillHistory(store, { endMs: demoEnd, scale: SCALE, random: new Random(11) });
   await store.append(createTiedRecords());
   await store.append(createSearchRecords());
   await store.close();
@@ -101,6 +104,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('url', server.url);
   project.provide('browser', browser.wsEndpoint());
   project.provide('internalUrl', server.internalUrl);
+  project.provide('demoEnd', demoEnd);
   project.provide('token', tokens.secrets.builtIn);
   project.provide('exploreToken', tokens.secrets.all);
   project.provide('ingestToken', tokens.secrets.ingest);

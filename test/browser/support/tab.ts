@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { expect, inject } from 'vitest';
+import { afterEach, beforeEach, expect, inject } from 'vitest';
 import { fetchResponse, type TestResponse } from '../../support/app.ts';
 
 export interface Tab {
@@ -83,6 +83,37 @@ export async function openTab(options: TabOptions = {}): Promise<Tab> {
       expect(unexpectedErrors).toEqual([]);
     },
   };
+}
+
+/** A tab for each test of the file, and what most tests of the logs view do in it. */
+export function useTab(options: TabOptions) {
+  let current: Tab | undefined;
+  beforeEach(async () => {
+    current = await openTab(options);
+  });
+  afterEach(() => current?.close());
+  const tab = new Proxy({} as Tab, { get: (_, name) => Reflect.get(current ?? {}, name) });
+  const rows = () => tab.page.locator('.log-row');
+  return {
+    tab,
+    /** The parameters of the URL. */
+    settings: () => Object.fromEntries(new URL(tab.page.url()).searchParams),
+    rows,
+    /** The line that says how many records there are. */
+    count: () => tab.page.locator('.logs-header p'),
+    button: (name: string) => tab.page.getByRole('button', { name, exact: true }),
+    /** Opens the logs view, and waits for the first record. */
+    async open(search: string) {
+      await tab.goTo(search);
+      await rows().first().waitFor();
+    },
+  };
+}
+
+/** Stops the time of a page whose clock is installed: from now on, it passes only with `page.clock.runFor`. */
+export async function pauseClock(page: Page): Promise<void> {
+  const pause = async () => page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 100);
+  await pause().catch(pause); // the first attempt stops the clock, even if it comes after the 100 ms
 }
 
 /** Sends a query to the API directly, to compare its response with the page. */
