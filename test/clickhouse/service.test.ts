@@ -73,8 +73,8 @@ describe('while ClickHouse is unreachable', () => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     expect(app.events.some(({ type }) => type === 'store_unavailable')).toBe(true);
     await one.set('none');
-    await expect.poll(healthStatus, { timeout: 20_000 }).toBe(200);
-    await expect.poll(() => idsOf('early'), { timeout: 20_000 }).toEqual(['a', 'b']);
+    await expect.poll(healthStatus).toBe(200);
+    await expect.poll(() => idsOf('early')).toEqual(['a', 'b']);
     expect(app.events.some(({ type }) => type === 'store_available')).toBe(true);
   });
 
@@ -93,8 +93,8 @@ describe('while ClickHouse is unreachable', () => {
     expect(await idsOf('cached')).toBe(503);
     expect(await healthStatus()).toBe(503);
     await one.set('none');
-    await expect.poll(() => idsOf('cached'), { timeout: 20_000 }).toHaveLength(3);
-    await expect.poll(healthStatus, { timeout: 20_000 }).toBe(200);
+    await expect.poll(() => idsOf('cached')).toHaveLength(3);
+    await expect.poll(healthStatus).toBe(200);
   });
 
   test('a full spool gets 429, and no acknowledged record is lost', async () => {
@@ -109,7 +109,7 @@ describe('while ClickHouse is unreachable', () => {
     expect(status).toBe(429);
     expect(acknowledged).toBeGreaterThan(5);
     await one.set('none');
-    await expect.poll(() => idsOf('bounded'), { timeout: 20_000 }).toHaveLength(acknowledged);
+    await expect.poll(() => idsOf('bounded')).toHaveLength(acknowledged);
   });
 });
 
@@ -123,15 +123,15 @@ test('after the spool was damaged, the pending block of the outbox and new recor
   await one.set('none');
   await start([one]);
   expect((await send('damaged', ['d', 'e'])).status).toBe(200);
-  await expect.poll(() => idsOf('damaged'), { timeout: 20_000 }).toEqual(['a', 'b', 'c', 'd', 'e']);
+  await expect.poll(() => idsOf('damaged')).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
 test('/health follows ClickHouse while there are no requests', async () => {
   await start([one]);
   await one.set('refused');
-  await expect.poll(healthStatus, { timeout: 10_000 }).toBe(503);
+  await expect.poll(healthStatus).toBe(503);
   await one.set('none');
-  await expect.poll(healthStatus, { timeout: 10_000 }).toBe(200);
+  await expect.poll(healthStatus).toBe(200);
 });
 
 test('an error of ClickHouse is 503 to callers, and its text is reported to the operator', async () => {
@@ -160,13 +160,12 @@ describe('with two hosts', () => {
         expect((await send(project, [`r${round}`])).status).toBe(200);
         expect((await app.query('logs.all', { project })).status).toBe(200);
       }
-      await expect.poll(() => idsOf(project), { timeout: 20_000 }).toEqual(['r0', 'r1', 'r2']);
+      await expect.poll(() => idsOf(project)).toEqual(['r0', 'r1', 'r2']);
       expect(await healthStatus()).toBe(200);
       // The failed host is used again when it is back.
       await one.set('none');
-      await new Promise(resolve => setTimeout(resolve, 3_000));
       await two.set('refused');
-      await expect.poll(() => idsOf(project), { timeout: 20_000 }).toEqual(['r0', 'r1', 'r2']);
+      await expect.poll(() => idsOf(project)).toEqual(['r0', 'r1', 'r2']);
     },
   );
 
@@ -175,7 +174,7 @@ describe('with two hosts', () => {
     await Promise.all([one.set('refused'), two.set('refused')]);
     expect(await idsOf('both down')).toBe(503);
     await Promise.all([one.set('none'), two.set('none')]);
-    await expect.poll(() => idsOf('both down'), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => idsOf('both down')).toEqual([]);
   });
 });
 
@@ -190,7 +189,7 @@ test('two servers with one ClickHouse both return the records of either, once', 
     for (const service of [first, app])
       expect((await send('shared', ['same'], 'm', service)).status).toBe(200);
     for (const service of [first, app])
-      await expect.poll(() => idsOf('shared', service), { timeout: 20_000 }).toEqual(['same', 'same']);
+      await expect.poll(() => idsOf('shared', service)).toEqual(['same', 'same']);
   } finally {
     await first.close();
     removeDataDirectory(firstDirectory);

@@ -130,7 +130,7 @@ describe('a cluster of two shards with two replicas each', () => {
       const errors = Array.from({ length: 5 }, () =>
         store.query(endless, {}, { signal: caller.signal }).catch(error => String(error.message)),
       );
-      await expect.poll(countRunning, { timeout: 10_000 }).toBe(5);
+      await expect.poll(countRunning).toBe(5);
       return {
         errors: Promise.all(errors),
         leave: () => caller.abort(new Error('left')),
@@ -145,7 +145,7 @@ describe('a cluster of two shards with two replicas each', () => {
       const queries = await startFiveQueries(120);
       queries.leave();
       expect(await queries.errors).toEqual(Array(5).fill('left'));
-      await expect.poll(countRunning, { timeout: 5_000 }).toBe(0);
+      await expect.poll(countRunning).toBe(0);
       await queries.close();
     });
 
@@ -153,7 +153,7 @@ describe('a cluster of two shards with two replicas each', () => {
       const queries = await startFiveQueries(3);
       for (const message of await queries.errors)
         expect(message).toMatch(/^the query exceeded its limit of 3 s/);
-      await expect.poll(countRunning, { timeout: 5_000 }).toBe(0);
+      await expect.poll(countRunning).toBe(0);
       await queries.close();
     });
 
@@ -161,7 +161,7 @@ describe('a cluster of two shards with two replicas each', () => {
       const queries = await startFiveQueries(120);
       await queries.close();
       expect(await queries.errors).toEqual(Array(5).fill('the store is closed'));
-      await expect.poll(countRunning, { timeout: 5_000 }).toBe(0);
+      await expect.poll(countRunning).toBe(0);
     });
   });
 
