@@ -57,7 +57,8 @@ test('steps of the clock by an hour and by a year lose no record, before and aft
       .stderr()
       .split('\n')
       .filter(line => line.includes('the clock jumped by')).length;
-    const isInNextYear = server.stderr().includes(`"time":"${new Date().getFullYear() + 1}-`);
+    const times = [...server.stderr().matchAll(/"time":"([^"]+)"/g)].map(([, time = '']) => Date.parse(time));
+    const isInNextYear = Math.max(...times) > Date.now() + 300 * 86_400_000;
     await kill(server);
     server = await serve(data, [], { env });
     await send();

@@ -84,12 +84,12 @@ test.each(RELEASES)(
 const RECORDS = 400_000;
 
 /** An old store whose conversion takes seconds. */
-const writeLargeStore = (directory: string) =>
+const writeLargeStore = (directory: string, records = RECORDS) =>
   changeOldStore(directory, [
     ...SCHEMA_4,
     `create table edge_part_1 (${EDGE_COLUMNS})`,
-    `insert into edge_part_1 ${edgeRecords(0, RECORDS)}`,
-    `insert into flushed_records values ('edge', ${RECORDS})`,
+    `insert into edge_part_1 ${edgeRecords(0, records)}`,
+    `insert into flushed_records values ('edge', ${records})`,
   ]);
 
 describe('a server that converts its store', () => {
@@ -100,7 +100,8 @@ describe('a server that converts its store', () => {
   afterEach(() => directory.remove());
 
   test('is alive and answers 503 meanwhile; SIGTERM stops it, and the next start converts every record', async () => {
-    await writeLargeStore(directory.path);
+    const records = 1_000_000; // the conversion must still run when the server gets SIGTERM
+    await writeLargeStore(directory.path, records);
     const [port, internalPort] = [await findFreePort(), await findFreePort()];
     const url = `http://127.0.0.1:${port}`;
     const ports = ['--port', String(port), '--internal-port', String(internalPort)];
@@ -125,7 +126,7 @@ describe('a server that converts its store', () => {
     expect(stderr).toContain('received SIGTERM');
     expect(stderr).not.toContain('converted the store');
     const server = await serve(directory.path, args);
-    expect(server.stderr()).toContain(`converted the store of an earlier release: ${RECORDS} records`);
+    expect(server.stderr()).toContain(`converted the store of an earlier release: ${records} records`);
     await kill(server);
   });
 });
