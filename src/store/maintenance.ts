@@ -93,7 +93,7 @@ export class Maintenance {
   }
 
   /**
-   * Every hour. If the clock jumped far ahead, all records would seem expired. So after the start, and after a jump, nothing is deleted
+   * Every hour, or a minute after a failure. If the clock jumped far ahead, all records would seem expired. So after the start, and after a jump, nothing is deleted
    * until the clock has been steady for an hour.
    */
   async #deleteExpired(): Promise<void> {

@@ -1,5 +1,5 @@
-// When each token of the tokens file was last used, to about a minute: written to another file once a minute, best effort. No
-// request triggers a write: a timer does.
+// When each token of the tokens file was last used: kept in memory, and written to another file once a minute, best effort. The time
+// that is written is that of the write. No request triggers a write: a timer does.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';

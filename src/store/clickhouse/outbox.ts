@@ -115,17 +115,15 @@ export class Outbox {
   }
 
   /** The content of the outbox's files at this moment. */
-  snapshot(): { readonly blocks: readonly OutboxBlock[]; readonly files: readonly TarFile[] } {
-    const blocks = [...this.#pending.values()];
+  snapshot(): readonly TarFile[] {
     const progress: Progress = { spool: this.#outboxId, settled: this.#acknowledged };
     const toPath = (file: string) => `${basename(this.#directory)}/${basename(file)}`;
-    return {
-      blocks,
-      files: [
-        bufferFile(toPath(PROGRESS_FILE), JSON.stringify(progress)),
-        ...blocks.map(block => bufferFile(toPath(this.#blockFile(block.kind)), encodeBlock(block))),
-      ],
-    };
+    return [
+      bufferFile(toPath(PROGRESS_FILE), JSON.stringify(progress)),
+      ...[...this.#pending.values()].map(block =>
+        bufferFile(toPath(this.#blockFile(block.kind)), encodeBlock(block)),
+      ),
+    ];
   }
 
   /** Writes a block durably. A kind has at most one pending block: acknowledge the previous one first. */

@@ -94,7 +94,7 @@ export async function openClickHouseStore(
     maintain: async () => 0, // ClickHouse merges parts itself, and the TTL of the tables expires records
 
     // Without the records in ClickHouse itself.
-    snapshot: () => ({ ...outbox.content, files: outbox.snapshot().files, close: async () => {} }),
+    snapshot: () => ({ files: outbox.snapshot(), close: async () => {} }),
 
     close() {
       closing ??= close();

@@ -2,6 +2,7 @@
 // copy of the records that stay. Jobs pause while the store is busy. One job runs at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ErasedRecords, toErasedRecords } from '../../domain/erased.ts';
+import { OperatorError } from '../../domain/errors.ts';
 import { LOG_KINDS, type LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
 import type { Clock } from '../../system/clock.ts';
@@ -99,7 +100,11 @@ export class Rewriter {
       const { erasedBefore } = part.entry;
       if (erasedBefore === undefined) continue;
       const conditions = parts.manifest.erased.slice(erasedBefore).map(toSql);
-      await this.#eraseFrom(part, { sql: ['false', ...conditions].join(' or '), values: {} });
+      const condition = { sql: ['false', ...conditions].join(' or '), values: {} };
+      await this.#eraseFrom(part, condition).catch((cause: Error) => {
+        const problem = `what was erased while ${part.entry.file} was set aside cannot be erased from it`;
+        throw new OperatorError(`${problem}: ${cause.message}`, { cause });
+      });
     }
     await parts.deletionsDone();
   }
