@@ -275,7 +275,9 @@ export async function requestResult(
   if (status === 404 && listener !== undefined) throw wrongListener(target, listener);
   const response = parseJson(body.toString()) as { result?: unknown } | null | undefined;
   if (status < 300 && response?.result !== undefined) return response.result;
-  throw createResponseError(target, status, body.toString());
+  const hint =
+    status < 300 && listener !== undefined ? `is it the ${listener} listener of Dendro?` : undefined;
+  throw createResponseError(target, status, body.toString(), hint);
 }
 
 /** The endpoints that the token may call. Throws as `requestResult` does. */

@@ -65,9 +65,10 @@ describe.each(COMMANDS)('on the %s listener, dendro %j', (listener, command) => 
     await expectLine(url, 'wrong-token', 1, 'unknown, expired or revoked');
   });
 
-  // dendro ingest repeats its requests for minutes.
-  test.skipIf(command[0] === 'ingest')('reports a URL where nothing listens', async () => {
-    const url = `http://127.0.0.1:${await findFreePort()}`;
-    await expectLine(url, PROCESS_API_KEY, 1, url);
-  });
+  if (command[0] !== 'ingest')
+    // it repeats its requests for minutes
+    test('reports a URL where nothing listens', async () => {
+      const url = `http://127.0.0.1:${await findFreePort()}`;
+      await expectLine(url, PROCESS_API_KEY, 1, url);
+    });
 });
