@@ -29,7 +29,10 @@ export interface ReloadDependencies {
   readonly onReload: (catalog: Catalog, changedIds: ReadonlySet<string>) => void;
 }
 
-/** Also the pause between two attempts of the preflight. A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. */
+/**
+ * A change is loaded when the files have not changed between two checks, so that an editor can finish writing them. Also the pause
+ * between two attempts of the preflight.
+ */
 const CHECK_EVERY_MS = 500;
 
 /** A value of #loadedVersion that differs from everything that `readVersion` returns, so that the next check loads the files. */

@@ -109,7 +109,7 @@ export class ValueReader {
     return this.count(value, node);
   }
 
-  /** Counts what the clauses of the query have. Values share parts, so a short text can stand for billions of them. */
+  /** Counts what the clauses of the query have. Values share parts, so a short text can have billions of values. */
   count(value: Value, node: TreeNode): Value {
     const parts = this.#parts + sizeOf(value);
     if (parts > MAX_STUDIO_PARTS)

@@ -4,7 +4,7 @@ import type { LexedQuery, Literal } from './lex.ts';
 import type { TreeNode } from './parse-sql.ts';
 import { refuse } from './syntax-error.ts';
 
-/** What a key of the tree stands for, and the words by which its position is found. */
+/** What a key of the tree means, and the words that show its position in the text. */
 const CONSTRUCTS = new Map<string, readonly [name: string, words: RegExp]>([
   ['cte_map', ['with', /^with$/i]],
   ['sample', ['a sample', /^(tablesample|using|sample)$/i]],
