@@ -543,11 +543,10 @@ function describeWorst(subject: Subject, times: Times): HTMLElement {
   if (hasStopped(subject))
     return h('span', { class: 'worse' }, `stopped: ${formatCount(before.count)} requests before`);
   const moreErrors = shareOf(now) - shareOf(before);
-  if (Math.abs(moreErrors) >= 0.005) {
-    const text = `errors ${formatPercent(shareOf(before))} → ${formatPercent(shareOf(now))}`;
-    return h('span', { class: moreErrors > 0 ? 'worse' : undefined }, text);
-  }
+  const errors = `errors ${formatPercent(shareOf(before))} → ${formatPercent(shareOf(now))}`;
+  if (moreErrors >= 0.005) return h('span', { class: 'worse' }, errors);
   if (slowdownOf(times) > 0.02) return h('span', { class: 'worse' }, `slow: ${describeSlow(times)}`);
+  if (moreErrors <= -0.005) return h('span', {}, errors);
   return h(
     'span',
     { class: 'muted' },

@@ -169,27 +169,39 @@ test('a query that fails hides only its own numbers', async () => {
   await subject('REST').waitFor();
 });
 
-test('the functions that got worse are in the table, also a rare one and one that has stopped', async () => {
-  const send = (name: string, count: number, ageMinutes: number, status = 200) =>
+test('the functions that got worse are in the table, also a rare one, one that has stopped and a slower one', async () => {
+  const send = (name: string, count: number, ageMinutes: number, status = 200, slowestMs = 10) =>
     sendLogs(
       'function_edge',
       Array.from({ length: count }, (_, i) => ({
-        timestamp: new Date(Date.now() - ageMinutes * 60_000 - i * 1000).toISOString(),
+        // all in one bucket of a minute
+        timestamp: new Date((Math.floor(Date.now() / 60_000) - ageMinutes) * 60_000 + i * 500).toISOString(),
         event_message: 'invocation',
-        metadata: { project_ref: 'many', function_id: name, response: { status_code: status } },
+        metadata: {
+          project_ref: 'many',
+          function_id: name,
+          response: { status_code: status },
+          execution_time_ms: (slowestMs * (i + 1)) / count,
+        },
       })),
     );
   for (let i = 0; i < 9; i++) await send(`busy-${i}`, 9, 5);
   await send('stopped', 6, 80);
   await send('rare', 1, 5, 500);
+  await send('slower', 40, 80, 500);
+  await send('slower', 40, 5, 200, 1000);
   const count = async () =>
     (await queryApi('logs.top', { project: 'many', kind: 'all', field: 'kind' })).rows[0]?.['count'];
-  await expect.poll(count).toBe(88);
+  await expect.poll(count).toBe(168);
   const page = await open('?view=overview&project=many&range=1hr');
   const rows = page.locator('.overview-columns tbody tr');
   await expect.poll(() => rows.count()).toBe(8);
   expect(await rows.nth(0).textContent()).toContain('rare');
   expect(await rows.nth(1).textContent()).toContain('stopped: 6 requests before');
+  // Its share of errors fell, but what got worse is shown.
+  await expect
+    .poll(() => rows.nth(2).textContent())
+    .toMatch(/^slower.*slow: [\d.]+% took longer, 0% before$/);
 });
 
 test('slow queries of the start page can be cancelled and run again', async () => {
