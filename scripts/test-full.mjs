@@ -68,7 +68,14 @@ async function runStep(name, commands) {
   let output = '';
   let passed = true;
   const env = { ...process.env, DENDRO_FAILED_TESTS: failedTestsFile };
-  if (name === 'node-24') passed = usesNode24(env);
+  try {
+    // `node` is Node 24, also for the programs that the tests start
+    if (name === 'node-24')
+      env.PATH = [dirname(installNode(process.arch, NODE_24)), env.PATH].join(delimiter);
+  } catch (error) {
+    output = `${error.message}\n`;
+    passed = false;
+  }
   for (const command of passed ? commands : []) {
     const result = await run(command, env);
     output += result.output;
@@ -80,13 +87,6 @@ async function runStep(name, commands) {
   process.stdout.write(
     `${output}${failedTests}== ${name}: ${passed ? 'passed' : 'FAILED'} after ${seconds} s\n`,
   );
-}
-
-/** Changes PATH so that `node` is Node 24, also for the programs that the tests start. */
-function usesNode24(env) {
-  const node = installNode(process.arch, NODE_24);
-  if (node !== undefined) env.PATH = `${dirname(node)}${delimiter}${env.PATH ?? ''}`;
-  return node !== undefined;
 }
 
 /** Runs a command in its own process group, so that a timeout also ends the processes that it started. */

@@ -1,10 +1,11 @@
 // Provides a ClickHouse server to the tests: the one of DENDRO_TEST_CLICKHOUSE, such as
 // clickhouse://user:password@host:8123, or the WebAssembly server in ./fixture, started for this run.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { runNpm } from '../../scripts/npm.mjs';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -41,11 +42,8 @@ export default async function setup(project: TestProject): Promise<() => void> {
 /** Installs 115 MB from npm into the fixture directory, once per checkout. */
 function install(): void {
   if (existsSync(NODE)) return;
-  const { status } = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    cwd: FIXTURE,
-    stdio: 'inherit',
-  });
-  if (status !== 0 || !existsSync(NODE))
+  runNpm(['ci', '--ignore-scripts'], FIXTURE);
+  if (!existsSync(NODE))
     throw new Error(
       `the ClickHouse fixture cannot be installed. It runs on Linux x64 and arm64; this is ${process.platform} ` +
         `${process.arch}. Set DENDRO_TEST_CLICKHOUSE to the URL of a server instead.`,

@@ -4,11 +4,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { installNode } from '../../scripts/install-node.mjs';
+import { runNpm } from '../../scripts/npm.mjs';
 
 const DEBIAN = 'docker.io/library/debian:bookworm-slim';
 const NODE = 'docker.io/library/node:20-bookworm-slim';
 const NODE_VERSION = '20.20.2';
 const NPM_VERSION = '10.9.4';
+/** Where the image for builds expects npm's cache. With that of this machine, a build hardly needs the registry. */
+export const NPM_CACHE = '/tmp/packages';
 /** The official slim images have no such files either. */
 const NOT_IN_SLIM = ['usr/share/doc', 'usr/share/man', 'usr/share/info', 'usr/share/locale'];
 
@@ -38,9 +41,8 @@ export function createBaseImages(buildah: Buildah, directory: string): void {
 
 function addNode(buildah: Buildah, container: string, directory: string): void {
   const node = installNode(process.arch === 'arm64' ? 'arm64' : 'x64', NODE_VERSION);
-  if (node === undefined) throw new Error('Node is missing');
   const npm = join(directory, 'npm');
-  run('npm', ['install', '--prefix', npm, '--no-save', '--no-audit', '--no-fund', `npm@${NPM_VERSION}`]);
+  runNpm(['install', '--prefix', npm, '--no-save', `npm@${NPM_VERSION}`]);
   buildah('add', '--quiet', container, node, '/usr/local/bin/node');
   buildah('add', '--quiet', container, join(npm, 'node_modules', 'npm'), '/usr/local/lib/node_modules/npm');
   const link = 'ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm';
@@ -52,6 +54,8 @@ function addNode(buildah: Buildah, container: string, directory: string): void {
     '-c',
     `${link}; ${link.replaceAll('npm-cli', 'npx-cli').replace(/npm$/, 'npx')}`,
   );
+  const npmConfig = ['--env', `npm_config_cache=${NPM_CACHE}`, '--env', 'npm_config_prefer_offline=true'];
+  buildah('config', ...npmConfig, container);
   const certificates = process.env['NODE_EXTRA_CA_CERTS'];
   if (certificates === undefined) return;
   // npm has to trust what this machine trusts.

@@ -8,7 +8,7 @@ import { ensurePrograms } from '../../scripts/debian.mjs';
 import { fetchResponse } from '../support/app.ts';
 import { sendLogs } from '../support/logs.ts';
 import { createTempDirectory, findFreePort, PROCESS_API_KEY, startServer } from '../support/process.ts';
-import { type Buildah, createBaseImages, createBuildah } from './base-images.ts';
+import { type Buildah, createBaseImages, createBuildah, NPM_CACHE } from './base-images.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -46,7 +46,9 @@ describe.skipIf(obstacle !== undefined && process.env['CI'] === undefined)('the 
     buildah = createBuildah(directory.path);
     createBaseImages(buildah, directory.path);
     const file = join(ROOT, 'deploy', 'Dockerfile');
-    buildah('build', '--pull-never', '--format', 'docker', '--file', file, '--tag', 'dendro', ROOT);
+    const npmCache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
+    const options = ['--pull-never', '--format', 'docker', '--volume', `${npmCache}:${NPM_CACHE}`];
+    buildah('build', ...options, '--file', file, '--tag', 'dendro', ROOT);
     const { Docker } = JSON.parse(buildah('inspect', '--type', 'image', 'dendro'));
     config = Docker.config;
     process.stdout.write(buildah('images', '--format', 'image {{.Name}}: {{.Size}}').concat('\n'));

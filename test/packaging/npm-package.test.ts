@@ -1,9 +1,10 @@
 // The npm packages: packed, installed into an empty directory and run there.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runNpm } from '../../scripts/npm.mjs';
 import { fetchResponse } from '../support/app.ts';
 import { createTempDirectory } from '../support/process.ts';
 import { checkCoreAcceptance } from './core-acceptance.ts';
@@ -25,10 +26,7 @@ beforeAll(() => {
   clientFile = join(directory.path, `dendro-client-${version}.tgz`);
   files = execFileSync('tar', ['-tzf', file], { encoding: 'utf8' }).trim().split('\n');
   process.stdout.write(`npm package: ${statSync(file).size} bytes, ${files.length} files\n`);
-  const installed = spawnSync('npm', ['install', '--prefix', app, '--no-audit', '--no-fund', file], {
-    encoding: 'utf8',
-  });
-  warnings = installed.stderr;
+  warnings = runNpm(['install', '--prefix', app, file]);
 });
 afterAll(() => directory?.remove());
 
@@ -74,9 +72,7 @@ test('npm has nothing to say about scripts', () => {
 
 test('the client is a package of its own, without dependencies', () => {
   const consumer = join(directory.path, 'consumer');
-  execFileSync('npm', ['install', '--prefix', consumer, '--no-audit', '--no-fund', clientFile], {
-    stdio: 'pipe',
-  });
+  runNpm(['install', '--prefix', consumer, clientFile]);
   expect(readdirSync(join(consumer, 'node_modules')).filter(name => !name.startsWith('.'))).toEqual([
     'dendro-client',
   ]);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensurePrograms } from '../../scripts/debian.mjs';
 import { installNode } from '../../scripts/install-node.mjs';
+import { runNpm } from '../../scripts/npm.mjs';
 import { createTempDirectory } from '../support/process.ts';
 import { checkCoreAcceptance } from './core-acceptance.ts';
 
@@ -17,15 +18,11 @@ let command: [string, ...string[]];
 beforeAll(() => {
   directory = createTempDirectory();
   const node = installNode('x64', NODE_20);
-  if (node === undefined) throw new Error('Node for x64 is missing');
   const app = join(directory.path, 'app');
   for (const name of ['bin', 'dist', 'endpoints', 'packs', 'package.json', 'package-lock.json'])
     cpSync(join(ROOT, name), join(app, name), { recursive: true });
   const platform = ['--cpu=x64', '--os=linux', '--libc=glibc'];
-  execFileSync('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', ...platform], {
-    cwd: app,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  runNpm(['ci', '--omit=dev', '--ignore-scripts', ...platform], app);
   command = [...emulator(), node, join(app, 'bin', 'dendro')];
 });
 afterAll(() => directory?.remove());
