@@ -1,5 +1,5 @@
 // Runs store-process.mjs and reads its output.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -8,12 +8,6 @@ const SCRIPT = join(import.meta.dirname, 'store-process.mjs');
 
 /** No task takes more than a few seconds, even on a slow machine. */
 const STUCK_MS = 25_000;
-
-/** The number of descriptors that a process inherits from this one, besides its standard streams. */
-export function countInheritedDescriptors(): number {
-  const { stdout } = spawnSync('ls', ['/proc/self/fd'], { encoding: 'utf8' });
-  return stdout.trim().split('\n').length - 4; // without the standard streams and the listed directory
-}
 
 /** Returns the line that the task prints, or `stuck`. With `maxDescriptors`, the process may open only so many files. */
 export async function runStoreProcess(
