@@ -58,6 +58,12 @@ const SETTINGS: ClickHouseSettings = {
   session_timezone: 'UTC',
 };
 
+/**
+ * 0 stands for no limit. With more streams in a union than this many per thread, ClickHouse 26.5 concatenates some, and up to 26.5.2 the
+ * result of an ORDER BY is then not in order (ClickHouse issue 106880). Versions before 26.5 reject the setting.
+ */
+const UNION_LIMIT = 'max_streams_for_union_step_to_max_threads_ratio';
+
 const KILL_TIMEOUT_MS = 2_000;
 
 export class Reader {
@@ -65,6 +71,8 @@ export class Reader {
   readonly #limits: QueryLimits;
   readonly #queue: QueryQueue;
   readonly #kills = new Set<Promise<void>>();
+  /** For each host that has run a query: UNION_LIMIT if its version has it. */
+  readonly #unionSettings = new Map<ClickHouseClient, ClickHouseSettings>();
 
   constructor(hosts: Hosts, limits: QueryLimits) {
     this.#hosts = hosts;
@@ -101,6 +109,8 @@ export class Reader {
     { sql, parameters, maxBytes }: ReaderQuery,
     settings: ClickHouseSettings,
   ): Promise<ReaderRows> {
+    const unionSettings = this.#unionSettings.get(client) ?? (await readUnionSettings(client, signal));
+    this.#unionSettings.set(client, unionSettings);
     const queryId = `dendro-${randomUUID()}`;
     try {
       const result = await client.query({
@@ -108,7 +118,7 @@ export class Reader {
         query_params: { ...parameters },
         format: 'JSONCompactEachRow',
         query_id: queryId,
-        clickhouse_settings: { ...SETTINGS, ...settings },
+        clickhouse_settings: { ...SETTINGS, ...unionSettings, ...settings },
         abort_signal: signal,
       });
       return await readRows(result, signal, maxBytes);
@@ -127,6 +137,15 @@ export class Reader {
       .then(() => void this.#kills.delete(kill));
     this.#kills.add(kill);
   }
+}
+
+async function readUnionSettings(client: ClickHouseClient, signal: AbortSignal): Promise<ClickHouseSettings> {
+  const result = await client.query({
+    query: `select name, '0' from system.settings where name = '${UNION_LIMIT}'`,
+    format: 'JSONCompactEachRow',
+    abort_signal: signal,
+  });
+  return Object.fromEntries(await result.json<[string, string]>());
 }
 
 /** The client ignores its abort signal once a response has begun, so the result is closed here. */
