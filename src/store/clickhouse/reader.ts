@@ -109,8 +109,6 @@ export class Reader {
     { sql, parameters, maxBytes }: ReaderQuery,
     settings: ClickHouseSettings,
   ): Promise<ReaderRows> {
-    const unionSettings = this.#unionSettings.get(client) ?? (await readUnionSettings(client, signal));
-    this.#unionSettings.set(client, unionSettings);
     const queryId = `dendro-${randomUUID()}`;
     try {
       const result = await client.query({
@@ -118,7 +116,7 @@ export class Reader {
         query_params: { ...parameters },
         format: 'JSONCompactEachRow',
         query_id: queryId,
-        clickhouse_settings: { ...SETTINGS, ...unionSettings, ...settings },
+        clickhouse_settings: { ...SETTINGS, ...(await this.#getUnionSettings(client, signal)), ...settings },
         abort_signal: signal,
       });
       return await readRows(result, signal, maxBytes);
@@ -126,6 +124,19 @@ export class Reader {
       if (signal.aborted) this.#kill(client, queryId);
       throw error;
     }
+  }
+
+  async #getUnionSettings(client: ClickHouseClient, signal: AbortSignal): Promise<ClickHouseSettings> {
+    const known = this.#unionSettings.get(client);
+    if (known !== undefined) return known;
+    const result = await client.query({
+      query: `select name, '0' from system.settings where name = '${UNION_LIMIT}'`,
+      format: 'JSONCompactEachRow',
+      abort_signal: signal,
+    });
+    const settings = Object.fromEntries(await result.json<[string, string]>());
+    this.#unionSettings.set(client, settings);
+    return settings;
   }
 
   /** Closing the connection is not enough for old servers, nor for any server behind a proxy that keeps it open. */
@@ -137,15 +148,6 @@ export class Reader {
       .then(() => void this.#kills.delete(kill));
     this.#kills.add(kill);
   }
-}
-
-async function readUnionSettings(client: ClickHouseClient, signal: AbortSignal): Promise<ClickHouseSettings> {
-  const result = await client.query({
-    query: `select name, '0' from system.settings where name = '${UNION_LIMIT}'`,
-    format: 'JSONCompactEachRow',
-    abort_signal: signal,
-  });
-  return Object.fromEntries(await result.json<[string, string]>());
 }
 
 /** The client ignores its abort signal once a response has begun, so the result is closed here. */
