@@ -59,7 +59,7 @@ describe('logs.search', () => {
     }
   });
 
-  // ClickHouse up to 26.5.2 does not sort the rows of so many tables by itself (reader.ts).
+  // With its defaults, ClickHouse up to 26.5.2 does not sort the rows of so many tables (reader.ts).
   test('all kinds together are in the order of time', async () => {
     const expected: string[] = [];
     for (let round = 0; round < 3; round++)
