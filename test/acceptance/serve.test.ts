@@ -104,6 +104,14 @@ describe('dendro serve', () => {
     expect((await fetchResponse(`${server.url}/health`, {})).status).toBe(200);
   });
 
+  test('SIGHUP does not end a server that is still loading its modules', async () => {
+    const preload = join(directory.path, 'hang-up.cjs'); // sends the signal as soon as the first lines of the program have run
+    writeFileSync(preload, "setImmediate(() => process.kill(process.pid, 'SIGHUP'))");
+    const options = { env: { ...env, NODE_OPTIONS: `--require=${preload}` } };
+    const started = await startServer(['--data', join(directory.path, 'data')], options);
+    expect((await started.stop()).code).toBe(0);
+  });
+
   describe.each(['SIGTERM', 'SIGINT'] as const)('%s', signal => {
     test('stops an idle server immediately with exit code 0', async () => {
       server = await startServerHere(['--data', directory.path], { env });
