@@ -9,7 +9,7 @@ import { ResultCache } from './cache/result-cache.ts';
 import { Warmer } from './cache/warmer.ts';
 import type { Address, AppConfig, ListenerName, ServeConfig } from './config.ts';
 import { OperatorError } from './domain/errors.ts';
-import { type Catalog, listTiers, loadCatalog } from './endpoint/catalog.ts';
+import { type Catalog, type Endpoint, listTiers, loadEndpoints } from './endpoint/catalog.ts';
 import type { EndpointResult } from './endpoint/endpoint-result.ts';
 import { LiveCatalog } from './endpoint/live-catalog.ts';
 import { runPreflight } from './endpoint/preflight.ts';
@@ -180,9 +180,9 @@ function createContext<Config extends AppConfig>(
   let receivers: Receivers = new Map();
   const catalog = new LiveCatalog({
     load() {
-      const loaded = loadConfiguredCatalog(config);
-      receivers = loaded.receivers;
-      return loaded.catalog;
+      const loading = loadConfiguredEndpoints(config);
+      receivers = loading.receivers;
+      return loading.endpoints;
     },
     watched: endpointFolders.custom,
     timer,
@@ -208,17 +208,17 @@ function checkDefaultTier({ defaultTier }: AppConfig, { endpoints }: Catalog): v
 }
 
 /** Loads the endpoints, and the receivers that their alerts notify. Throws OperatorError if a file is broken. */
-export function loadConfiguredCatalog({
+export function loadConfiguredEndpoints({
   endpointFolders,
   storeName,
   alerts,
 }: Pick<AppConfig, 'endpointFolders' | 'storeName' | 'alerts'>): {
-  readonly catalog: Catalog;
+  readonly endpoints: Iterable<Endpoint>;
   readonly receivers: Receivers;
 } {
   const receivers: Receivers = alerts ? readReceivers(alerts.receiversFile, alerts.readVariable) : new Map();
   const names = alerts && [...receivers.keys()];
-  return { receivers, catalog: loadCatalog({ ...endpointFolders, receivers: names }, storeName) };
+  return { receivers, endpoints: loadEndpoints({ ...endpointFolders, receivers: names }, storeName) };
 }
 
 function closeAll({ state, closers }: Context): Promise<void> {

@@ -2,11 +2,11 @@
 // the results of the embedded store and ClickHouse. With --deep it only reads all records (check-deep.ts).
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { findListenerProblems, loadConfiguredCatalog } from '../app.ts';
+import { findListenerProblems, loadConfiguredEndpoints } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
 import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
-import { type Catalog, loadCatalog } from '../endpoint/catalog.ts';
+import { type Catalog, createCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
 import { hasOldStore, hasStoreFiles, inspectStore, openStore } from '../store/open-store.ts';
@@ -101,7 +101,7 @@ async function findProblems(config: ServeConfig): Promise<Findings> {
     await attempt(() => checkTokens(config));
   let endpoints: Findings['endpoints'] = [];
   await attempt(async () => {
-    const { catalog } = loadConfiguredCatalog(config);
+    const catalog = createCatalog([...loadConfiguredEndpoints(config).endpoints]);
     await withTemporaryDirectory('dendro-check-', directory => checkPreflight(config, catalog, directory));
     endpoints = catalog.endpoints.map(({ definition: { id, name } }) => ({ id, name }));
     for (const { definition, definitionFile } of catalog.endpoints)

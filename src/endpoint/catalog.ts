@@ -57,16 +57,23 @@ export interface Catalog {
 }
 
 /** Loads every endpoint folder. Does not check the SQL: that needs an open store, see checkCatalog(). */
-export function loadCatalog(
+export function loadCatalog(folders: EndpointFolders, store: StoreName): Catalog {
+  return createCatalog([...loadEndpoints(folders, store)]);
+}
+
+/** Loads one endpoint folder after the other, so that a running server can do something else in between. */
+export function* loadEndpoints(
   { builtIn, packs = [], custom, receivers }: EndpointFolders,
   store: StoreName,
-): Catalog {
+): Generator<Endpoint> {
   const shippedFolders = [builtIn, ...packs].flatMap(listEndpointFolders);
   const customFolders = custom === undefined ? [] : listEndpointFolders(custom);
-  const endpoints = [
-    ...shippedFolders.map(folder => loadEndpoint(folder, store, { isShipped: true, receivers })),
-    ...customFolders.map(folder => loadEndpoint(folder, store, { isShipped: false, receivers })),
-  ];
+  for (const folder of shippedFolders) yield loadEndpoint(folder, store, { isShipped: true, receivers });
+  for (const folder of customFolders) yield loadEndpoint(folder, store, { isShipped: false, receivers });
+}
+
+/** Throws OperatorError if two endpoints have the same name or UUID. */
+export function createCatalog(endpoints: readonly Endpoint[]): Catalog {
   const byKey = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
     for (const key of [endpoint.definition.id, endpoint.definition.name]) {
@@ -128,8 +135,9 @@ export function fillQuery(
  * embedded store validates none, because it has the tables that their tests have, and ClickHouse validates the SQL of one log kind:
  * the start would take several times as long.
  */
-export async function checkCatalog(catalog: Catalog, store: Store): Promise<void> {
+export async function checkCatalog(catalog: Catalog, store: Store, signal?: AbortSignal): Promise<void> {
   for (const endpoint of catalog.endpoints) {
+    signal?.throwIfAborted();
     const selections = listSelections(endpoint.definition);
     if (!endpoint.isShipped) await checkEndpoint(endpoint, store);
     else if (store.name !== 'duckdb') await checkEndpoint(endpoint, store, selections.slice(0, 1));

@@ -3,6 +3,7 @@
 // starts, the preflight is retried until it passes.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { DendroError } from '../domain/errors.ts';
 import type { Observe } from '../observe/event.ts';
@@ -10,12 +11,12 @@ import type { Store } from '../store/store.ts';
 import { readFileVersion } from '../system/file-version.ts';
 import { Mutex } from '../system/mutex.ts';
 import { every, type RepeatingJob, type Timer } from '../system/timer.ts';
-import { type Catalog, checkCatalog, type Endpoint } from './catalog.ts';
+import { type Catalog, checkCatalog, createCatalog, type Endpoint } from './catalog.ts';
 import { runPreflight } from './preflight.ts';
 
 export interface LiveCatalogOptions {
-  /** Reads the endpoint folders. Throws if one is broken. */
-  readonly load: () => Catalog;
+  /** Reads one endpoint folder at each step. Throws if one is broken. */
+  readonly load: () => Iterable<Endpoint>;
   /** The directory of the custom endpoints, which is watched; undefined: there is none. */
   readonly watched: string | undefined;
   readonly timer: Timer;
@@ -35,12 +36,13 @@ export interface ReloadDependencies {
  */
 const CHECK_EVERY_MS = 500;
 
-/** A value of #loadedVersion that differs from everything that `readVersion` returns, so that the next check loads the files. */
+/** A value of #loadedVersion that differs from everything that `readVersions` yields, so that the next check loads the files. */
 const UNKNOWN = 'unknown';
 
 export class LiveCatalog implements Catalog {
   readonly #options: LiveCatalogOptions;
   readonly #reloads = new Mutex();
+  readonly #closing = new AbortController();
   #current: Catalog;
   #reloadDependencies: ReloadDependencies | undefined;
   #job: RepeatingJob | undefined;
@@ -52,8 +54,9 @@ export class LiveCatalog implements Catalog {
 
   constructor(options: LiveCatalogOptions) {
     this.#options = options;
-    this.#loadedVersion = this.#seenVersion = this.#readVersion(); // before the load, so that no later change is missed
-    this.#current = options.load();
+    // Before the load, so that no later change is missed.
+    this.#loadedVersion = this.#seenVersion = [...this.#readVersions()].join();
+    this.#current = createCatalog([...options.load()]);
   }
 
   get endpoints(): readonly Endpoint[] {
@@ -100,7 +103,9 @@ export class LiveCatalog implements Catalog {
     });
   }
 
+  /** Cancels a running reload: for thousands of endpoints, it takes longer than a stop may. */
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#job?.stop();
     await this.#reloads.idle();
   }
@@ -116,13 +121,13 @@ export class LiveCatalog implements Catalog {
     }
   }
 
-  #readVersion(): string {
+  #readVersions(): Iterable<string> {
     const { watched } = this.#options;
-    return watched === undefined ? '' : readVersion(watched);
+    return watched === undefined ? [] : readVersions(watched);
   }
 
   async #reloadIfChanged(): Promise<void> {
-    const version = this.#readVersion();
+    const version = (await this.#collect(this.#readVersions())).join();
     const isStable = version === this.#seenVersion;
     this.#seenVersion = version;
     if (!isStable || version === this.#loadedVersion) return;
@@ -132,18 +137,34 @@ export class LiveCatalog implements Catalog {
 
   async #load({ store, onReload }: ReloadDependencies): Promise<void> {
     const { load, observe } = this.#options;
+    const { signal } = this.#closing;
     try {
-      const loaded = load();
-      await checkCatalog(loaded, store);
-      const changedIds = findChanges(this.#current, loaded);
+      const loaded = createCatalog(await this.#collect(load()));
+      const changedIds = new Set((await this.#collect(findChanges(this.#current, loaded))).flat());
+      await checkCatalog(loaded, store, signal); // throws if the steps before were not completed
       this.#current = loaded;
       onReload(loaded, changedIds);
       observe({ type: 'endpoints_reloaded', count: loaded.endpoints.length, changed: changedIds.size });
     } catch (error) {
+      if (signal.aborted) return;
       // An unreachable store says nothing about the files, so the next check loads them again.
       if (error instanceof DendroError && error.code === 'unavailable') this.#loadedVersion = UNKNOWN;
       observe({ type: 'endpoints_rejected', error });
     }
+  }
+
+  /**
+   * Requests are served between two steps: for thousands of endpoint folders, all steps together take seconds. Not completed if the
+   * catalog is closed meanwhile.
+   */
+  async #collect<T>(steps: Iterable<T>): Promise<T[]> {
+    const collected: T[] = [];
+    for (const step of steps) {
+      collected.push(step);
+      await setImmediate();
+      if (this.#closing.signal.aborted) break;
+    }
+    return collected;
   }
 }
 
@@ -151,22 +172,25 @@ function isTransient(error: unknown): boolean {
   return error instanceof DendroError && (error.code === 'unavailable' || error.code === 'query_timeout');
 }
 
-/** The ids of endpoints that are not the same in both sets. */
-function findChanges(before: Catalog, after: Catalog): Set<string> {
-  const ids = [...before.endpoints, ...after.endpoints].map(({ definition }) => definition.id);
-  return new Set(ids.filter(id => !isDeepStrictEqual(before.find(id), after.find(id))));
+/** At each step, yields the id of an endpoint if it is not the same in both sets. */
+function* findChanges(before: Catalog, after: Catalog): Generator<string[]> {
+  for (const { definition } of [...before.endpoints, ...after.endpoints]) {
+    const { id } = definition;
+    yield isDeepStrictEqual(before.find(id), after.find(id)) ? [] : [id];
+  }
 }
 
 /**
- * Returns a text that changes whenever a file of an endpoint folder changes. Follows symbolic links: an update of a mounted
- * configuration, such as a Kubernetes ConfigMap, replaces a link and not the files.
+ * Yields a text for each endpoint folder that changes whenever a file of the folder changes. Follows symbolic links: an update of a
+ * mounted configuration, such as a Kubernetes ConfigMap, replaces a link and not the files.
  */
-function readVersion(directory: string): string {
-  const folders = listNames(directory).filter(name => !name.startsWith('.'));
-  return folders
-    .flatMap(folder => listNames(join(directory, folder)).map(file => join(directory, folder, file)))
-    .map(file => `${file} ${readFileVersion(file)}`)
-    .join('\n');
+function* readVersions(directory: string): Generator<string> {
+  for (const name of listNames(directory).filter(name => !name.startsWith('.'))) {
+    const folder = join(directory, name);
+    yield listNames(folder)
+      .map(file => `${join(folder, file)} ${readFileVersion(join(folder, file))}`)
+      .join();
+  }
 }
 
 /** An unreadable directory has no names; loading it reports the problem. */

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toLogLines } from '../../src/domain/log-line.ts';
-import { loadCatalog } from '../../src/endpoint/catalog.ts';
+import { loadEndpoints } from '../../src/endpoint/catalog.ts';
 import { LiveCatalog } from '../../src/endpoint/live-catalog.ts';
 import type { Event } from '../../src/observe/event.ts';
 import type { ClickHouseUrl } from '../../src/store/clickhouse-url.ts';
@@ -157,7 +157,7 @@ test.each<[problem: string, fault: Fault, trigger: string | undefined]>([
   await proxy.set(fault, trigger);
   const events: Event['type'][] = [];
   const catalog = new LiveCatalog({
-    load: () => loadCatalog({ builtIn: BUILT_IN, custom: undefined }, 'clickhouse'),
+    load: () => loadEndpoints({ builtIn: BUILT_IN, custom: undefined }, 'clickhouse'),
     watched: undefined,
     timer: systemTimer,
     observe: ({ type }) => void events.push(type),

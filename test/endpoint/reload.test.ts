@@ -10,6 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { loadEndpoints } from '../../src/endpoint/catalog.ts';
+import { LiveCatalog } from '../../src/endpoint/live-catalog.ts';
 import { API_KEY, fetchResponse, startTestApp, type TestApp } from '../support/app.ts';
 import { BUILT_IN, type CustomEndpoints, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -159,6 +161,37 @@ describe('changed endpoint folders', () => {
     rmSync(other, { recursive: true });
     await passChecks();
     await expect.poll(async () => (await ask('custom.other')).status).toBe(404);
+  });
+
+  test('a stop cancels a running reload', async () => {
+    const reload = app.reloadEndpoints();
+    await Promise.all([reload, app.close()]);
+    expect(app.events.filter(({ type }) => type.startsWith('endpoints_'))).toEqual([]);
+  });
+
+  test('a reload lets the server do something else after each endpoint folder, and stops there if the server stops', async () => {
+    let turns = 0;
+    const turnsByFolder: number[] = [];
+    const catalog = new LiveCatalog({
+      *load() {
+        for (const loaded of loadEndpoints({ builtIn: BUILT_IN, custom: custom.folder }, app.store.name)) {
+          turnsByFolder.push(turns);
+          setImmediate(() => turns++);
+          yield loaded;
+        }
+      },
+      watched: undefined,
+      timer: new ManualTimer(),
+      observe() {},
+    });
+    await catalog.check(app.store);
+    catalog.start({ store: app.store, onReload() {} });
+    turnsByFolder.length = turns = 0;
+    await catalog.reload();
+    expect(turnsByFolder).toEqual([0, 1, 2, 3]);
+    turnsByFolder.length = turns = 0;
+    await Promise.all([catalog.reload(), catalog.close()]);
+    expect(turnsByFolder).toEqual([0]);
   });
 
   test('reloadEndpoints loads unchanged folders without dropping cached results', async () => {
