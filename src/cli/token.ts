@@ -206,12 +206,18 @@ async function revoke(invocation: Invocation, names: readonly string[], { stdout
   if (name === undefined || others.length > 0)
     throw new UsageError('name exactly one token: dendro token revoke NAME');
   const file = findTokensFile(invocation);
-  await changeTokenFile(file, tokens => {
-    if (!tokens.some(stored => stored.name === name))
-      throw new OperatorError(
-        `there is no token ${name}; existing tokens: ${tokens.map(stored => stored.name).join(', ') || 'none'}`,
-      );
-    return tokens.filter(stored => stored.name !== name);
-  });
+  const isStored = (tokens: readonly StoredToken[]) => tokens.some(stored => stored.name === name);
+  try {
+    await changeTokenFile(file, tokens => {
+      if (!isStored(tokens))
+        throw new OperatorError(
+          `there is no token ${name}; existing tokens: ${tokens.map(stored => stored.name).join(', ') || 'none'}`,
+        );
+      return tokens.filter(stored => stored.name !== name);
+    });
+  } catch (error) {
+    if (!(error instanceof OperatorError && isStored(readTokenFile(file)))) throw error;
+    throw new OperatorError(`the token ${name} is still valid: ${error.message}`);
+  }
   stdout.write(`revoked ${name}\n`);
 }

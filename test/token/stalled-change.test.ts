@@ -32,11 +32,11 @@ describe.runIf(process.platform === 'linux')('a token command that stalls while 
     expect(code).toBe(0);
   };
 
-  test('makes a revoke fail and name the process, instead of undoing it later', async () => {
+  test('makes a revoke fail, which says that the token is still valid and names the process, instead of undoing it later', async () => {
     const { code, stderr } = await revoke();
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `dendro: ${lock}: another process holds this lock (PID ${stalled.pid}); retry when it has finished, or stop it\n`,
+      stderr: `dendro: the token leaked is still valid: ${lock}: another process holds this lock (PID ${stalled.pid}); retry when it has finished, or stop it\n`,
     });
     await resume();
     expect((await revoke()).code).toBe(0);
