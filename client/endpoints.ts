@@ -214,7 +214,7 @@ export interface BuiltInEndpoints {
       kind?: 'edge' | 'postgres' | 'function_edge' | 'function' | 'auth' | 'realtime' | 'storage' | 'rest' | 'pooler' | 'all' | undefined;
       /** Identifier of the record. */
       id: string;
-      /** Time of the record, as logs.search returns it or as RFC 3339. */
+      /** Time of the record, as logs.search returns it or in ISO 8601. */
       timestamp: string | Date | number;
       /** How many older and how many newer records are returned with it. */
       neighbours?: number | undefined;

@@ -113,7 +113,7 @@ export function parameterSchema(parameter: CatalogParameter): Record<string, unk
     case 'timestamp':
       return {
         type: parameter.accepts_microseconds ? ['string', 'integer'] : 'string',
-        description: `RFC 3339 date-time or date; UTC unless it has an offset.${parameter.accepts_microseconds ? ' Or whole Unix microseconds.' : ''}`,
+        description: `ISO 8601 calendar date, date-time or month; UTC unless it has an offset.${parameter.accepts_microseconds ? ' Or whole Unix microseconds.' : ''}`,
       };
     case 'choice':
       // With a fallback every value is valid, so the schema can only give examples.

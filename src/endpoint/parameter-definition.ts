@@ -21,7 +21,7 @@ export const parameter = v.variant('type', [
   v.strictObject({ type: v.literal('text'), required: flag, description }),
   /** Text that is a regular expression in RE2 syntax. Bound as text. */
   v.strictObject({ type: v.literal('pattern'), required: flag, description }),
-  /** An RFC 3339 date-time or a date; with `accepts_microseconds`, also whole Unix microseconds. Bound as a timestamp. */
+  /** An ISO 8601 calendar date, date-time or month; with `accepts_microseconds`, also whole Unix microseconds. Bound as a timestamp. */
   v.strictObject({
     type: v.literal('timestamp'),
     required: flag,

@@ -269,8 +269,8 @@ function readBoolean(name: string, value: string): boolean {
 
 function readTimestamp(name: string, value: string, acceptsMicroseconds: boolean): bigint {
   if (acceptsMicroseconds && /^-?\d{1,18}$/.test(value)) return BigInt(value);
-  // An unescaped + in a query string is decoded as a space.
-  const micros = parseTimestamp(checkText(name, value).replace(/ (?=\d\d:\d\d$)/, '+'));
+  // An unescaped + in a query string is decoded as a space. A space after a date comes before the time.
+  const micros = parseTimestamp(checkText(name, value).replace(/([T ]\S+) (?=\d\d(?::?\d\d)?$)/i, '$1+'));
   if (micros === undefined) {
     const orMicroseconds = acceptsMicroseconds ? ', or whole Unix microseconds' : '';
     throw invalid(name, `${name} is not a timestamp; allowed: ${TIMESTAMP_FORMS}${orMicroseconds}`);

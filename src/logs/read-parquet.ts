@@ -63,10 +63,7 @@ function parseRow(json: string, index: number): ParseResult {
 }
 
 function toField(name: string, field: unknown): unknown {
-  if (typeof field !== 'string') return field;
-  // DuckDB writes the UTC offset as +00, which RFC 3339 does not allow.
-  if (name === 'timestamp') return field.replace(/\+00$/, 'Z');
-  return name === 'metadata' ? parseMetadata(field) : field;
+  return name === 'metadata' && typeof field === 'string' ? parseMetadata(field) : field;
 }
 
 /** Metadata is often a text column that contains a JSON object, because not every Parquet writer has a JSON type. */

@@ -12,7 +12,7 @@ export interface Token {
   readonly scopes: readonly string[];
   /** The projects that the token is pinned (restricted) to. Undefined: any project. */
   readonly projects?: readonly string[] | undefined;
-  /** A date, or an RFC 3339 date-time (`parseTimestamp`). Undefined: never. */
+  /** A time that `parseTimestamp` reads. Undefined: never. */
   readonly expires_at?: string | undefined;
   /** Requests per second. Undefined: no limit. */
   readonly rate?: number | undefined;

@@ -83,10 +83,26 @@ describe('logs.all', () => {
       expect(await idsOf({ project: 'range', iso_timestamp_start: start })).toEqual(['t3', 't2']);
     });
 
-    test('a space in place of an unescaped + is read as +', async () => {
-      const query = 'project=range&iso_timestamp_start=2026-11-14T11:00:00.000001+02:00';
+    test.each([
+      '2026-11-14T11:00:00.000001+02:00',
+      '2026-11-14 11:00:00,000001+02',
+      '20261114T110000.000001+0200',
+    ])('a space in place of the unescaped + of %s is read as +', async start => {
+      const query = `project=range&iso_timestamp_start=${start}`;
       const { rows } = await app.get(`/api/endpoints/query/logs.all?${query}`);
       expect(rows.map(row => row['id'])).toEqual(['t3', 't2']);
+    });
+
+    test('a space between a date and a time stays a space', async () => {
+      for (const start of ['2026-11-14 09:01', '20261114 0901', '2026-11-14 10'])
+        expect(await idsOf({ project: 'range', iso_timestamp_start: start })).toEqual([]);
+    });
+
+    test('a month is its first moment, and 24:00 the next midnight', async () => {
+      expect(await idsOf({ project: 'range', iso_timestamp_start: '2026-11' })).toHaveLength(4);
+      expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11' })).toEqual([]);
+      expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11-13T24:00:00Z' })).toEqual([]);
+      expect(await idsOf({ project: 'range', iso_timestamp_end: '2026-11-14T24:00:00Z' })).toHaveLength(4);
     });
 
     test('a date without a time means midnight UTC', async () => {
@@ -96,9 +112,10 @@ describe('logs.all', () => {
 
     test.each([
       'yesterday',
-      '2026-11-14T09:00',
+      '2026-W46-6',
+      '2026-318',
       '2026-02-30T00:00:00Z',
-      '2026-11-14T24:00:00Z',
+      '2026-11-14T24:01:00Z',
       '2026-11-14T09:00:00.Z',
       '2026-11-14T09:00:00.1234567890Z',
       '2026-11-14T09:00:00+25:00',
@@ -108,6 +125,7 @@ describe('logs.all', () => {
       const { status, error } = await app.query('logs.all', { project: 'range', iso_timestamp_end: value });
       expect(status).toBe(400);
       expect(error).toMatchObject({ code: 'invalid_parameter', param: 'iso_timestamp_end' });
+      if (!/\0|\s/.test(value)) expect(error?.message).toContain('2026-11-14T09:30:00.123456+02:00');
     });
   });
 });

@@ -249,7 +249,7 @@ describe('what the compiler refuses', () => {
     ],
     [
       "select id from edge_logs where timestamp > 'yesterday'",
-      'the text is not a timestamp; allowed: an RFC 3339 date-time',
+      'the text is not a timestamp; allowed: an ISO 8601 date-time',
     ],
     [
       'select id from edge_logs where timestamp > id',
