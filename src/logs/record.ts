@@ -252,7 +252,7 @@ function extractFunctionEdge(metadata: JsonObject): FunctionEdgeFields {
 
 function readStatus(metadata: JsonObject): number | null {
   const response = unwrapObject(metadata['response']);
-  return toInt32(response?.['status_code'] ?? metadata['response.status_code']);
+  return toStatus(response?.['status_code'] ?? metadata['response.status_code']);
 }
 
 /** Whether a record as the sender wrote it, of an edge or function_edge log, has a status of 500 or higher. */
@@ -269,22 +269,29 @@ function toId(value: unknown): string | null {
 // Number() alone would accept '', ' ' and '0x1f'.
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 
-/** Over 30,000 years. A larger value is not an execution time, and could overflow an average. */
-const MAX_MILLISECONDS = 1e15;
-
 function toMilliseconds(value: unknown): number | null {
-  const number = typeof value === 'number' ? value : toNumber(exactNumberText(value) ?? value, DECIMAL);
-  return Math.abs(number) <= MAX_MILLISECONDS ? number : null;
+  const number = toNumber(value);
+  return Number.isFinite(number) ? number : null;
 }
 
-function toInt32(value: unknown): number | null {
-  const number = typeof value === 'number' ? value : toNumber(value, /^-?\d+$/);
-  // `| 0` converts to a 32-bit integer, so it leaves the number unchanged only if it fits. The second `| 0` turns -0 into 0.
-  return (number | 0) === number ? number | 0 : null;
+const MIN_INT32 = -(2 ** 31);
+const MAX_INT32 = 2 ** 31 - 1;
+
+/**
+ * A number that is no 32-bit integer, which the column holds, is rounded down and limited to those. So every number is on the same side
+ * of 400 and 500 as the one that was sent.
+ */
+function toStatus(value: unknown): number | null {
+  const number = toNumber(value);
+  // Adding 0 turns -0 into 0.
+  return Number.isNaN(number) ? null : Math.max(MIN_INT32, Math.min(MAX_INT32, Math.floor(number))) + 0;
 }
 
-function toNumber(value: unknown, format: RegExp): number {
-  return isText(value) && format.test(value) ? Number(value) : Number.NaN;
+/** Of a number, or a text with a number, with or without spaces around it. NaN for any other value. */
+function toNumber(value: unknown): number {
+  if (typeof value === 'number') return value;
+  const text = exactNumberText(value) ?? (isText(value) ? value.trim() : '');
+  return DECIMAL.test(text) ? Number(text) : Number.NaN;
 }
 
 /** Three hex digits before the variant and three after it, so the counter has 24 bits. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { accept } from '../logs/validate-record.ts';
 import { micros } from '../support/app.ts';
 import { edgeRecord, functionEdgeRecord, record } from '../support/record.ts';
 import { percentileBounds } from '../support/reference-endpoints.ts';
@@ -48,6 +49,50 @@ describe('functions.invocation-stats', () => {
     const { rows, headers } = await app.query(NAME, { project: 'seconds', interval: '5min' });
     expect(rows).toHaveLength(301);
     expect(headers.get('dendro-clipped')).toBeNull();
+  });
+
+  describe('odd values', () => {
+    /** Appends a record for each JSON value, and returns the row of all of them. */
+    const rowOf = async (values: string, toMetadata: (value: string) => string) => {
+      const project = `odd ${values}`;
+      const records = (values.match(/"[^"]*"|\S+/g) ?? []).map(value =>
+        accept(`{"project":${JSON.stringify(project)},"metadata":${toMetadata(value)}}`, 'function_edge'),
+      );
+      await app.append('function_edge', records);
+      const [row = {}] = await rowsOf({ project });
+      return row;
+    };
+
+    test.each([
+      ['1e18 5', 5, 1e18, 5e17],
+      ['-1 0 "13 "', -1, 13, 4],
+      ['9.75e299', 9.75e299, 9.75e299, 9.75e299],
+      ['1e400 "NaN" "soon" [1] true', null, null, null],
+      ['1 1e400', 1, 1, 1],
+    ])('the shortest, longest and mean of the times %s', async (values, min, max, avg) => {
+      const row = await rowOf(values, value => `{"execution_time_ms":${value}}`);
+      expect(row).toMatchObject({
+        min_execution_time: min,
+        max_execution_time: max,
+        avg_execution_time: avg,
+      });
+    });
+
+    test('the mean is null if the sum of the times exceeds the range of a double', async () => {
+      const row = await rowOf('1e308 1.5e308', value => `{"execution_time_ms":${value}}`);
+      expect(row).toMatchObject({ avg_execution_time: null, count: 2 });
+      expect(row['p99_execution_time']).toBeGreaterThan(1);
+    });
+
+    test.each([
+      ['2147483648 99999999999 12345678901234567890 1e400', 4],
+      ['"404 " "400.0" " 500" "4e2"', 4],
+      ['400.5 399.9 -2147483649 -1e400 0', 1],
+      ['null true [500] {} "" "404-not-found" "0x190"', 0],
+    ])('the errors among the status codes %s', async (values, errors) => {
+      const row = await rowOf(values, value => `{"response":{"status_code":${value}}}`);
+      expect(row).toMatchObject({ error_count: errors });
+    });
   });
 
   const at = '2026-11-14T12:00:00Z';
