@@ -85,7 +85,7 @@ export const SLOW_QUERY_MS = 1000;
 export const FORCED_REFRESH_INTERVAL_MS = 10_000;
 /** How long a result without rows is cached: the first records should appear soon. */
 export const EMPTY_LIFETIME_MS = 10_000;
-/** Characters of a parameter. */
+/** Characters of a parameter, and of the project and the function id of a record, which parameters name (text-limit.ts). */
 export const MAX_VALUE_LENGTH = 1024;
 /**
  * A range has at most this many buckets. Each of BUCKET_STEPS is at most 2.5 times the one before, so a range has at least 48

@@ -1,8 +1,9 @@
 // Converts the string parameters of a request to the values that are bound in its SQL, as the endpoint's definition says.
 import { findClosest } from '../domain/closest-name.ts';
 import { DendroError } from '../domain/errors.ts';
-import { MAX_BUCKETS, MAX_VALUE_LENGTH } from '../domain/limits.ts';
+import { MAX_BUCKETS } from '../domain/limits.ts';
 import { fieldsOf, LOG_FIELDS } from '../domain/log-fields.ts';
+import { findTextProblem } from '../domain/text-limit.ts';
 import { parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
 import type { Condition, RecordField } from '../store/condition.ts';
 import type { BoundValue, BoundValues, TimeRange } from '../store/store.ts';
@@ -244,10 +245,8 @@ function bindParameter(
 }
 
 function checkText(name: string, value: string): string {
-  if (value.includes('\0')) throw invalid(name, `${name} contains a NUL character`);
-  // The limit counts code points: a character outside the Basic Multilingual Plane counts as one.
-  if (value.length > MAX_VALUE_LENGTH && [...value].length > MAX_VALUE_LENGTH)
-    throw invalid(name, `${name} is too long: at most ${MAX_VALUE_LENGTH} characters are allowed`);
+  const problem = findTextProblem(value);
+  if (problem !== undefined) throw invalid(name, `${name} ${problem}`);
   return value;
 }
 

@@ -47,6 +47,11 @@ function toDendroError(error: ParserError): DendroError {
     }
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new DendroError('request_timeout', 'the request was not received within the time limit');
+    case 'HPE_INVALID_URL':
+      return new DendroError(
+        'invalid_body',
+        'the URL is not valid; percent-encode characters outside ASCII, such as %C3%BC for ü',
+      );
     default:
       return new DendroError('invalid_body', 'the request is not well-formed HTTP');
   }

@@ -3,7 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { MAX_RECORD_BYTES, MAX_RECORD_LEVELS } from '../domain/limits.ts';
 import type { LogKind } from '../domain/log-columns.ts';
+import { fieldSourceOf } from '../domain/log-fields.ts';
 import type { EdgeFields, FunctionEdgeFields, LogRecord } from '../domain/log-record.ts';
+import { findTextProblem } from '../domain/text-limit.ts';
 import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { exactNumberText, isText, unmarkNumbers } from './exact-json.ts';
 import { hasAnyField, nestsDeeperThan, nonEmptyText, setField, unwrapObject } from './json-object.ts';
@@ -42,6 +44,9 @@ export function toRecord(
 
   const project = findProject(value, metadata) ?? context.defaultProject;
   if (project === undefined) return NO_PROJECT;
+  const projectProblem = findTextProblem(project);
+  if (projectProblem !== undefined)
+    return { code: 'invalid_project', message: `The project ${projectProblem}.` };
   if (context.projects !== undefined && !context.projects.includes(project)) {
     return {
       code: 'project_not_allowed',
@@ -49,6 +54,13 @@ export function toRecord(
     };
   }
   if (eventMessage === '' && !hasAnyField(metadata)) return EMPTY_RECORD;
+  const functionProblem =
+    fieldSourceOf(kind, 'function') && findTextProblem(toId(metadata['function_id']) ?? '');
+  if (functionProblem !== undefined)
+    return {
+      code: 'invalid_function_id',
+      message: `The function id (metadata.function_id) ${functionProblem}.`,
+    };
 
   const timestampMicros = readRecordTimestamp(value['timestamp'], context.nowMicros, context.retentionDays);
   if (typeof timestampMicros !== 'number') return timestampMicros;

@@ -70,6 +70,27 @@ describe('a request that the HTTP parser rejects', () => {
     expect(connection.rest()).toBe('');
   });
 
+  test.each(['url', 'internalUrl'] as const)(
+    'because of UTF-8 in the URL is told to percent-encode it (%s)',
+    async listener => {
+      for (const [method, path] of [
+        ['GET', '/api/endpoints/query/logs.all?project=ü'],
+        ['POST', '/api/logs?source_name=ü'],
+        ['GET', '/ü'],
+      ]) {
+        const connection = await openConnection(app[listener]);
+        const { status, body } = await connection.ask(
+          rawRequest(`${method} ${path}`, { 'X-API-KEY': API_KEY }),
+        );
+        expect(status).toBe(400);
+        const { code, message } = JSON.parse(body).error;
+        expect(code).toBe('invalid_body');
+        expect(message).toContain('percent-encode');
+        await connection.ended;
+      }
+    },
+  );
+
   test('gets no response after one with Connection: close', async () => {
     const connection = await openConnection(app.url);
     const last = rawRequest('GET /api/endpoints/query/test.sleep?milliseconds=300', {

@@ -55,6 +55,18 @@ describe('POST /api/logs: formats of the body', () => {
     await expect.poll(storedMessages).toEqual(messages);
   });
 
+  test('a record of the longest project can be queried, and one of a longer project is rejected', async () => {
+    const longest = 'é'.repeat(1024);
+    const { status, text } = await send(
+      [line(`${longest}é`), line(longest, 'kept')].map(json => JSON.parse(json)),
+    );
+    expect(status).toBe(200);
+    const { accepted, errors } = JSON.parse(text);
+    expect([accepted, errors.length, errors[0].index, errors[0].code]).toEqual([1, 1, 0, 'invalid_project']);
+    await expect.poll(() => idsOf(app, longest)).toEqual(['kept']);
+    expect((await app.query('logs.all', { project: `${longest}é` })).status).toBe(400);
+  });
+
   test('a U+FEFF at the start of an id and of a message is stored', async () => {
     await send({ project: 'feff', id: '\ufeffid', message: '\ufeffa message of more than 12 bytes' });
     const stored = async () => {

@@ -266,17 +266,20 @@ test('records are stored in the order in which they were acknowledged', async ()
 });
 
 test('a record that the store rejects is quarantined, and the records before and after it are stored', async () => {
+  // Intake leaves no record for the store to reject, so the spool gets one directly. In a line, a control character takes six bytes, so
+  // this line is longer than the store reads.
+  const { store, spool } = await openStopped();
+  const texts = { before: 'm', wide: '\u0001'.repeat(3 * MIB), behind: 'm' };
+  const records = Object.entries(texts).map(([id, message]) => anyRecord({ id, at: NOW, message }));
+  await spool.append([toLogLines('auth', records)]);
+  await spool.close();
+  await store.close();
   await start();
-  // The intake rules should leave no record for the store to reject. Control characters make the line of this record
-  // longer than the store reads, because the line contains the project twice.
-  const wide = { project: '\u0001'.repeat(MIB - 500), id: 'wide', message: 'm' };
-  expect(await send([record('before'), wide, record('behind')])).toMatchObject({ status: 200, accepted: 3 });
-  await send(record('later'));
-  await expect.poll(() => idsOf(app, 'p')).toEqual(['before', 'behind', 'later']);
-  const quarantined = app.events.filter(({ type }) => type === 'record_rejected_by_store').length;
-  const stored = (await idsOf(app, wide.project)).length;
-  expect(quarantined + stored).toBe(1);
-  if (quarantined === 1) await expect.poll(() => existsSync(join(directory, 'quarantine.ndjson'))).toBe(true);
+  const rejected = () => app.events.filter(({ type }) => type === 'record_rejected_by_store').length;
+  await expect.poll(rejected).toBe(1);
+  await expect.poll(() => existsSync(join(directory, 'quarantine.ndjson'))).toBe(true);
+  const { rows } = await app.store.query(savedQuery('select id from auth_logs', ['text']), {});
+  expect(rows).toEqual([['before'], ['behind']]);
   expect(failures()).toBe(0);
 });
 

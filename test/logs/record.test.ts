@@ -156,6 +156,34 @@ describe('the project of a record', () => {
   });
 });
 
+describe('a name that no query could ask for', () => {
+  const LONGEST = ['a'.repeat(1024), '🦕'.repeat(1024)];
+
+  test('a project of 1,024 characters is accepted, and a longer one or one with NUL is rejected', () => {
+    for (const project of LONGEST) {
+      expect(accept({ project, message: 'm' }).project).toBe(project);
+      const tooLong = reject({ metadata: { project_ref: `${project}a` } });
+      expect(tooLong.code).toBe('invalid_project');
+      expect(tooLong.message).toBe('The project is too long: at most 1024 characters are allowed.');
+    }
+    const withNul = reject({ project: 'p\u0000', message: 'm' });
+    expect(withNul.code).toBe('invalid_project');
+    expect(withNul.message).toBe('The project contains a NUL character.');
+  });
+
+  test.each(['function_edge', 'function'] as const)('a function id in %s has the same limits', kind => {
+    const record = (id: string) => `{"project":"p","metadata":{"function_id":${id}}}`;
+    for (const id of [...LONGEST, '']) expect(accept(record(JSON.stringify(id)), kind).project).toBe('p');
+    expect(accept(record('{}'), kind).project).toBe('p');
+    for (const id of [`"${LONGEST[1]}a"`, '"f\\u0000"', '1'.repeat(1025)])
+      expect(reject(record(id), CONTEXT, kind).code).toBe('invalid_function_id');
+  });
+
+  test('other kinds have no function id, so metadata.function_id can have any length', () => {
+    expect(accept({ project: 'p', metadata: { function_id: 'a'.repeat(1025) } }, 'edge').project).toBe('p');
+  });
+});
+
 describe('the id of a record', () => {
   test.each([
     ['"a b"', 'a b'],
@@ -236,9 +264,9 @@ describe('invalid Unicode in a record', () => {
       more: '\\\\ud800 \\\\\\ud800',
       '\\ud800': 1,
     };
-    const record = accept({ project: 'p\u0000', message: '😀\u0000', metadata });
+    const record = accept({ project: 'p', id: 'i\u0000', message: '😀\u0000', metadata });
     expect(record).toMatchObject({
-      project: 'p\u0000',
+      id: 'i\u0000',
       eventMessage: '😀\u0000',
       metadata: JSON.stringify(metadata),
     });
@@ -267,7 +295,6 @@ describe('limits of a record', () => {
   test('the limit of 1 MiB counts UTF-8 bytes of every field', () => {
     const half = 'é'.repeat(MIB / 2);
     expect(reject({ project: 'p', message: half }).code).toBe('too_large');
-    expect(reject({ project: half, message: 'm' }).code).toBe('too_large');
     expect(reject({ project: 'p', message: 'm', id: half }).code).toBe('too_large');
     expect(reject({ project: 'p', other: half }).code).toBe('too_large');
     expect(accept({ project: 'p', id: 'i', message: 'é'.repeat(MIB / 2 - 2) }).metadata).toBe('{}');

@@ -23,8 +23,12 @@ export function accept(
   return result;
 }
 
-export function reject(json: unknown, context: ValidationContext = CONTEXT): Rejection {
-  const result = validate(json, 'postgres', context);
+export function reject(
+  json: unknown,
+  context: ValidationContext = CONTEXT,
+  kind: LogKind = 'postgres',
+): Rejection {
+  const result = validate(json, kind, context);
   if (!isRejection(result)) throw new Error(`unexpectedly accepted: ${JSON.stringify(result)}`);
   return result;
 }

@@ -20,7 +20,7 @@ const CSV_TYPES = {
   number: 'DOUBLE',
 };
 
-/** A line of a 1 MiB record can have 12 MiB: control characters take 6 bytes each in JSON, and a URL can contain the project. */
+/** A line of a 1 MiB record can have 6 MiB: control characters take 6 bytes each in JSON. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /** An insert of this size or more takes at least 10 ms, so it uses `runLong` (run-long.ts). */
