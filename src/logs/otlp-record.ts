@@ -7,6 +7,7 @@ import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { isText, stringifyExactJson } from './exact-json.ts';
 import { hasAnyField, nestsDeeperThan, nonEmptyText, unwrapObject } from './json-object.ts';
 import type { ParseResult } from './parse.ts';
+import { findMessageKey } from './record.ts';
 import { type OtlpKindRules, otlpSourceOf } from './source-name.ts';
 
 /** A decoded record. Records of the same resource and scope share these two objects. */
@@ -93,9 +94,9 @@ function toIntakeRecord(resource: JsonObject, scope: JsonObject, record: OtlpRec
   // A key-value list is a record as /api/logs accepts it: Supabase's drains send id, project and metadata this way, and the message
   // as the name of the event.
   const fields = isJsonObject(body) ? body : {};
-  const hasMessage = [body, fields['event_message'], fields['message']].some(
-    text => nonEmptyText(text) !== undefined,
-  );
+  const messageKey = findMessageKey(fields);
+  const message = messageKey === undefined ? body : fields[messageKey];
+  const hasMessage = nonEmptyText(message) !== undefined;
   const isEvent = !hasMessage && eventName !== '';
   const project = findProject(resource, metadata) ?? fields['project'];
   addField(metadata, 'level', record.severityText || levelOf(record.severityNumber));

@@ -44,8 +44,8 @@ export function isLineOfProject(line: string, project: string, beforeMicros?: bi
   if (!isOfProject || beforeMicros === undefined) return isOfProject;
   const receivedAt = /"received_at":"([^"]+)"/.exec(line)?.[1] ?? '';
   const receivedMicros = Number(parseTimestamp(receivedAt) ?? 0n);
-  const timestamp = isJsonObject(value) ? value['timestamp'] : undefined;
-  const micros = readRecordTimestamp(timestamp, receivedMicros, Number.POSITIVE_INFINITY);
+  const record = isJsonObject(value) ? value : {};
+  const micros = readRecordTimestamp(record, receivedMicros, Number.POSITIVE_INFINITY);
   return (typeof micros === 'number' ? micros : receivedMicros) < Number(beforeMicros);
 }
 

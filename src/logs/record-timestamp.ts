@@ -1,19 +1,44 @@
-// Parses a record's timestamp and checks that it is neither more than an hour in the future nor past retention.
+// Finds and parses a record's timestamp, and checks that it is neither more than an hour in the future nor past retention.
 import { MAX_AHEAD_MICROS } from '../domain/limits.ts';
 import { formatTimestamp, parseTimestamp, TIMESTAMP_FORMS } from '../domain/timestamp.ts';
-import { exactNumberText } from './exact-json.ts';
+import type { JsonObject } from '../system/parse-json.ts';
+import { exactNumberText, isText } from './exact-json.ts';
 import { quote, type Rejection } from './rejection.ts';
 
 const MICROS_PER_DAY = 86_400_000_000;
 
 const ALLOWED = `Allowed: ${TIMESTAMP_FORMS}, or an integer with 10, 13, 16 or 19 digits (seconds, milliseconds, microseconds or nanoseconds since 1970).`;
 
-/** Returns Unix microseconds, or why the timestamp is rejected. A record without a timestamp gets the time of arrival. */
+/** Other names of the field, in the order of their precedence. */
+const OTHER_NAMES = ['time', 'ts', '@timestamp'];
+
+/** The field with the timestamp: `timestamp` or, without it, the first field with another name that has a valid timestamp. */
+export function findTimestampKey(record: JsonObject): string {
+  const { timestamp } = record;
+  if (timestamp !== undefined && timestamp !== null && timestamp !== '') return 'timestamp';
+  return OTHER_NAMES.find(name => toMicros(record[name]) !== undefined) ?? 'timestamp';
+}
+
+/** Whether the timestamp in this field, which must be valid, has a fraction of a second. */
+export function hasSubSecondPrecision(value: unknown): boolean {
+  if (typeof value === 'number') return value >= 1e12;
+  const numberText = exactNumberText(value);
+  if (numberText !== undefined) return numberText.length >= 13;
+  return isText(value) && /^\d{13,}$|[.,]\d/.test(value);
+}
+
+/**
+ * Returns Unix microseconds, or why the timestamp is rejected. A record without a timestamp gets the time of arrival. `key` is the
+ * field with the timestamp.
+ */
 export function readRecordTimestamp(
-  value: unknown,
+  record: JsonObject,
   nowMicros: number,
   retentionDays: number,
+  key = findTimestampKey(record),
 ): number | Rejection {
+  const value = record[key];
+  const subject = key === 'timestamp' ? 'The timestamp' : `The timestamp in ${key}`;
   if (value === undefined || value === null || value === '') return nowMicros;
   const micros = toMicros(value);
   if (micros === undefined) {
@@ -25,13 +50,13 @@ export function readRecordTimestamp(
   if (micros > nowMicros + MAX_AHEAD_MICROS) {
     return {
       code: 'in_the_future',
-      message: `The timestamp ${format(micros)} is more than 1 hour in the future. The time of the server is ${format(nowMicros)}.`,
+      message: `${subject} ${format(micros)} is more than 1 hour in the future. The time of the server is ${format(nowMicros)}.`,
     };
   }
   if (micros < nowMicros - retentionDays * MICROS_PER_DAY) {
     return {
       code: 'past_retention',
-      message: `The timestamp ${format(micros)} is older than the retention of ${retentionDays} days.`,
+      message: `${subject} ${format(micros)} is older than the retention of ${retentionDays} days.`,
     };
   }
   return micros;

@@ -9,7 +9,7 @@ import { findTextProblem } from '../domain/text-limit.ts';
 import { isJsonObject, type JsonObject } from '../system/parse-json.ts';
 import { exactNumberText, isText, unmarkNumbers } from './exact-json.ts';
 import { hasAnyField, nestsDeeperThan, nonEmptyText, setField, unwrapObject } from './json-object.ts';
-import { readRecordTimestamp } from './record-timestamp.ts';
+import { findTimestampKey, hasSubSecondPrecision, readRecordTimestamp } from './record-timestamp.ts';
 import { quote, type Rejection } from './rejection.ts';
 
 /** What the validation depends on besides the record. */
@@ -40,7 +40,8 @@ export function toRecord(
 
   const messageKey = findMessageKey(value);
   const eventMessage = (messageKey && nonEmptyText(value[messageKey])) ?? '';
-  const metadata = mergeMetadata(value, messageKey);
+  const timestampKey = findTimestampKey(value);
+  const metadata = mergeMetadata(value, messageKey, timestampKey);
 
   const project = findProject(value, metadata) ?? context.defaultProject;
   if (project === undefined) return NO_PROJECT;
@@ -62,7 +63,8 @@ export function toRecord(
       message: `The function id (metadata.function_id) ${functionProblem}.`,
     };
 
-  const timestampMicros = readRecordTimestamp(value['timestamp'], context.nowMicros, context.retentionDays);
+  const { nowMicros, retentionDays } = context;
+  const timestampMicros = readRecordTimestamp(value, nowMicros, retentionDays, timestampKey);
   if (typeof timestampMicros !== 'number') return timestampMicros;
 
   const id = readId(value['id']) ?? context.createId();
@@ -98,15 +100,7 @@ export function isRejection(result: LogRecord | Rejection): result is Rejection 
  */
 export function hasIdentity(value: unknown): boolean {
   if (!isJsonObject(value)) return false;
-  const { id, timestamp } = value;
-  return readId(id) !== undefined || hasSubSecondPrecision(timestamp);
-}
-
-function hasSubSecondPrecision(timestamp: unknown): boolean {
-  if (typeof timestamp === 'number') return timestamp >= 1e12;
-  const numberText = exactNumberText(timestamp);
-  if (numberText !== undefined) return numberText.length >= 13;
-  return isText(timestamp) && /^\d{13,}$|:\d\d[.,]\d/.test(timestamp);
+  return readId(value['id']) !== undefined || hasSubSecondPrecision(value[findTimestampKey(value)]);
 }
 
 const NOT_AN_OBJECT: Rejection = {
@@ -126,21 +120,31 @@ const NO_PROJECT: Rejection = {
 const EMPTY_RECORD: Rejection = {
   code: 'empty_record',
   message:
-    'The record has neither a message (event_message or message) nor metadata. At least one is required.',
+    'The record has neither a message (event_message, message, msg, log or body) nor metadata. At least one is required.',
 };
 const TOO_LARGE: Rejection = {
   code: 'too_large',
   message: 'The record is larger than 1 MiB: id, project, message and metadata together.',
 };
 
-function findMessageKey(value: JsonObject): 'event_message' | 'message' | undefined {
-  if (isText(value['event_message'])) return 'event_message';
-  return isText(value['message']) ? 'message' : undefined;
+/** Other names of the field, in the order of their precedence. */
+const OTHER_MESSAGE_NAMES = ['msg', 'log', 'body'];
+
+/**
+ * The field with the message: the first text of `event_message` and `message` or, if the record has neither, the first text that is
+ * not empty in a field with another name.
+ */
+export function findMessageKey(record: JsonObject): string | undefined {
+  const { event_message, message } = record;
+  if (isText(event_message)) return 'event_message';
+  if (isText(message)) return 'message';
+  const isAbsent = (event_message ?? message ?? null) === null;
+  return isAbsent ? OTHER_MESSAGE_NAMES.find(name => nonEmptyText(record[name]) !== undefined) : undefined;
 }
 
 /** The project of a value from a sender, whether or not the value is a valid record. */
 export function projectOf(value: unknown): string | undefined {
-  return isJsonObject(value) ? findProject(value, mergeMetadata(value, findMessageKey(value))) : undefined;
+  return isJsonObject(value) ? findProject(value, mergeMetadata(value)) : undefined;
 }
 
 function findProject(value: JsonObject, metadata: JsonObject): string | undefined {
@@ -155,16 +159,17 @@ function findProject(value: JsonObject, metadata: JsonObject): string | undefine
 
 /**
  * Combines the record's metadata with its extra top-level fields (`isExtraField`). If both have a field of the same name, that
- * of the metadata is kept. `messageKey` is the field that became the message. Does not change its arguments.
+ * of the metadata is kept. `messageKey` and `timestampKey` are the fields that became the message and the timestamp. Does not change
+ * its arguments.
  */
-function mergeMetadata(record: JsonObject, messageKey: string | undefined): JsonObject {
+function mergeMetadata(record: JsonObject, messageKey?: string, timestampKey?: string): JsonObject {
   const metadata = record['metadata'];
   const metadataObject = unwrapObject(metadata);
   let merged: Record<string, unknown> | undefined;
   // Metadata that is not an object becomes a field of the merged metadata.
   if (metadataObject === undefined && metadata !== undefined && metadata !== null) merged = { metadata };
   for (const key in record) {
-    if (!isExtraField(key, record[key], messageKey)) continue;
+    if (key === messageKey || key === timestampKey || !isExtraField(key, record[key])) continue;
     merged ??= { ...metadataObject };
     if (!Object.hasOwn(merged, key)) setField(merged, key, record[key]);
   }
@@ -172,14 +177,14 @@ function mergeMetadata(record: JsonObject, messageKey: string | undefined): Json
 }
 
 /** Whether `mergeMetadata` adds this top-level field to the metadata. */
-function isExtraField(key: string, field: unknown, messageKey: string | undefined): boolean {
+function isExtraField(key: string, field: unknown): boolean {
   switch (key) {
     case 'metadata':
     case 'timestamp':
       return false;
     case 'event_message':
     case 'message':
-      return key !== messageKey && field !== null;
+      return field !== null;
     case 'id':
       return typeof field === 'object' && field !== null;
     case 'project':
@@ -270,7 +275,7 @@ function readStatus(metadata: JsonObject): number | null {
 /** Whether a record as the sender wrote it, of an edge or function_edge log, has a status of 500 or higher. */
 export function hasServerError(value: unknown): boolean {
   if (!isJsonObject(value)) return false;
-  return (readStatus(mergeMetadata(value, findMessageKey(value))) ?? 0) >= 500;
+  return (readStatus(mergeMetadata(value)) ?? 0) >= 500;
 }
 
 function toId(value: unknown): string | null {

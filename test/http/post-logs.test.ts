@@ -55,6 +55,19 @@ describe('POST /api/logs: formats of the body', () => {
     await expect.poll(storedMessages).toEqual(messages);
   });
 
+  test('the time and the message of pino are read, and its batch is stored once if it is sent again', async () => {
+    const time = Number(app.now() / 1000n);
+    const body = [{ level: 30, time, msg: 'hello', project: 'pino', pid: 7 }];
+    for (let sent = 0; sent < 2; sent++) expect((await send(body)).status).toBe(200);
+    const storedRecords = async () => {
+      const { rows } = await app.query('logs.all', { project: 'pino' });
+      return rows.map(({ timestamp, event_message, metadata }) => ({ timestamp, event_message, metadata }));
+    };
+    const metadata = { level: 30, pid: 7 };
+    const stored = [{ timestamp: time * 1000, event_message: 'hello', metadata }];
+    await expect.poll(storedRecords).toEqual(stored);
+  });
+
   test('a record of the longest project can be queried, and one of a longer project is rejected', async () => {
     const longest = 'é'.repeat(1024);
     const { status, text } = await send(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { decodeText } from '../../src/intake/decode-body.ts';
 import { parseBody } from '../../src/intake/parse-body.ts';
-import { isLineOfProject } from '../../src/logs/quarantine-line.ts';
+import { formatQuarantineLine, isLineOfProject } from '../../src/logs/quarantine-line.ts';
 import { attribute, encodeOtlp, type OtlpObject, otlpRequest, text } from '../support/otlp.ts';
 
 function parseOtlp(request: OtlpObject, projects?: readonly string[]) {
@@ -14,6 +14,8 @@ function parseOtlp(request: OtlpObject, projects?: readonly string[]) {
     needsDeduplication: true,
   });
 }
+
+const REASON = { code: 'past_retention', message: 'The timestamp is too old.' } as const;
 
 // In a line, a control character takes six bytes in each text column and in the metadata. In protobuf it takes one.
 const CONTROL_CHARACTERS = '\u0001'.repeat(174_000);
@@ -33,6 +35,13 @@ test('a rejected record without a project belongs to the project of the token in
   const { batches } = parseOtlp(request, ['shop']);
   expect(batches).toMatchObject([{ rejectedByCode: { in_the_future: 1 } }]);
   expect(isLineOfProject(batches[0]?.quarantineLines.trimEnd() ?? '', 'shop')).toBe(true);
+});
+
+test('a quarantined record with another name of the timestamp is erased by that time', () => {
+  const record = { project: 'shop', time: '2026-11-14T09:00:00Z', msg: 'early' };
+  const line = formatQuarantineLine('edge', 1_794_648_600_123_456, { index: 0, value: record }, REASON);
+  expect(isLineOfProject(line, 'shop', 1_794_646_800_000_000n)).toBe(false);
+  expect(isLineOfProject(line, 'shop', 1_794_646_800_000_001n)).toBe(true);
 });
 
 test('the 20 reported errors have the first of each message, in the order of the body', () => {

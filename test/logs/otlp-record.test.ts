@@ -85,6 +85,11 @@ describe('the message', () => {
     expect([value['event_message'], value['metadata']]).toEqual([message, metadata]);
   });
 
+  test('is the message of a key-value list with another name, which record.ts reads', () => {
+    const { value } = toIntake({ body: { project: 'p', msg: 'hello', n: 1 }, eventName: 'e' });
+    expect(value).toMatchObject({ event_message: null, msg: 'hello', metadata: { event_name: 'e' } });
+  });
+
   test('is the message of a key-value list, which record.ts reads', () => {
     const { value } = toIntake({ body: { message: 'own' }, eventName: 'e' });
     expect(value).toMatchObject({ message: 'own', event_message: null, metadata: { event_name: 'e' } });

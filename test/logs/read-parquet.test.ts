@@ -86,6 +86,17 @@ describe('rows of a Parquet file', () => {
     expect(await readTimestamp(timestamp)).toMatchObject({ timestampMicros });
   });
 
+  test('other names of timestamp and message are read from columns, and the others stay', async () => {
+    const columns =
+      "'p' AS project, 'm' AS msg, 7 AS ts, TIMESTAMPTZ '2026-11-14 18:30:00.123456+09' AS \"@timestamp\"";
+    const [value] = await readAll(await save(`SELECT ${columns}, TIME '09:30:00' AS time`));
+    expect(toRecord(value, 'edge', CONTEXT)).toMatchObject({
+      timestampMicros: NOW,
+      eventMessage: 'm',
+      metadata: '{"ts":7,"time":"09:30:00"}',
+    });
+  });
+
   test('a timestamp before 1970 is past retention, and an infinite timestamp is invalid', async () => {
     for (const [timestamp = '', code] of [
       ["TIMESTAMPTZ '1969-12-31 23:59:59.5+00'", 'past_retention'],

@@ -64,7 +64,7 @@ describe('the timestamp of a record', () => {
     expect(message).toContain('xxxx…');
     expect(message).toContain('ISO 8601');
     expect(message).toContain('10, 13, 16 or 19 digits');
-    expect(message.length).toBeLessThan(400);
+    expect(message.length).toBeLessThan(450);
     expect(reject(record('123456789012345678901234567890')).message).toContain(
       '123456789012345678901234567890 ',
     );
@@ -86,5 +86,47 @@ describe('the timestamp of a record', () => {
     const day = { ...CONTEXT, retentionDays: 1 };
     expect(accept(record(`${NOW - 24 * HOUR}`), 'postgres', day).timestampMicros).toBe(NOW - 24 * HOUR);
     expect(reject(record(`${NOW - 24 * HOUR - 1}`), day).code).toBe('past_retention');
+  });
+});
+
+describe('another name of the timestamp', () => {
+  const timestampOf = (fields: string) => {
+    const { timestampMicros, metadata } = accept(`{"project":"p","message":"m",${fields}}`);
+    return [timestampMicros, metadata];
+  };
+  const SENT = NOW - 5_000_000;
+
+  test.each([
+    [`"time":${SENT}`, '{}'],
+    [`"ts":${SENT}`, '{}'],
+    [`"@timestamp":"2026-11-14T09:29:55.123456Z"`, '{}'],
+    [`"@timestamp":1,"ts":${SENT},"time":"soon"`, '{"@timestamp":1,"time":"soon"}'],
+    [`"ts":1794648500,"time":${SENT}`, '{"ts":1794648500}'],
+    [`"timestamp":null,"time":${SENT}`, '{}'],
+    [`"timestamp":"","time":${SENT},"metadata":{"time":7}`, '{"time":7}'],
+    [`"timestamp":${SENT},"time":1794648500`, '{"time":1794648500}'],
+  ])('%s is read, and kept once: the metadata is %s', (fields, metadata) => {
+    expect(timestampOf(fields)).toEqual([SENT, metadata]);
+  });
+
+  test.each(['"09:30:00"', '12', '{"a":1}', 'null', 'true', '""'])(
+    'the time %s is no timestamp: it stays in the metadata, and the record has the time of arrival',
+    time => {
+      expect(timestampOf(`"time":${time}`)).toEqual([NOW, `{"time":${time}}`]);
+    },
+  );
+
+  test('an invalid timestamp is rejected, whatever the fields with other names have', () => {
+    expect(reject(`{"project":"p","message":"m","timestamp":"soon","time":${NOW}}`).code).toBe(
+      'invalid_timestamp',
+    );
+  });
+
+  test('a rejection names the field', () => {
+    const late = reject(`{"project":"p","message":"m","time":${NOW + 2 * HOUR}}`);
+    expect(late).toMatchObject({
+      code: 'in_the_future',
+      message: expect.stringMatching(/^The timestamp in time 2026/),
+    });
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { parseExactJson } from '../../src/logs/exact-json.ts';
-import { createIdSequence, isRejection, toRecord } from '../../src/logs/record.ts';
+import { createIdSequence, hasIdentity, isRejection, toRecord } from '../../src/logs/record.ts';
 import { accept, CONTEXT, NOW, reject } from './validate-record.ts';
 
 describe('toRecord', () => {
@@ -55,6 +55,18 @@ describe('the message of a record', () => {
     ],
     ['"metadata":{"a":null}', '', '{"a":null}'],
     ['"level":"info"', '', '{"level":"info"}'],
+    // Without both, other names are read: the first one with a text that is not empty.
+    ['"msg":"c"', 'c', '{}'],
+    ['"log":"c"', 'c', '{}'],
+    ['"body":"c"', 'c', '{}'],
+    ['"body":"e","log":"d","msg":"c"', 'c', '{"body":"e","log":"d"}'],
+    ['"msg":{"a":1},"log":"","body":"e"', 'e', '{"msg":{"a":1},"log":""}'],
+    ['"msg":7', '', '{"msg":7}'],
+    ['"event_message":null,"message":null,"msg":"c"', 'c', '{}'],
+    ['"msg":"c","metadata":{"msg":"kept"}', 'c', '{"msg":"kept"}'],
+    ['"message":"b","msg":"c"', 'b', '{"msg":"c"}'],
+    ['"event_message":"","msg":"c"', '', '{"msg":"c"}'],
+    ['"message":{"a":1},"msg":"c"', '', '{"message":{"a":1},"msg":"c"}'],
   ])('of %s is %j, and the metadata is %s', (fields, eventMessage, metadata) => {
     expect(accept(`{"project":"p",${fields}}`)).toMatchObject({ eventMessage, metadata });
   });
@@ -211,6 +223,24 @@ describe('the id of a record', () => {
     const record = accept(`{"project":"p","message":"m","id":${json}}`);
     expect(record.id).toMatch(/-7/);
     expect(record.metadata).toBe(`{"id":${json}}`);
+  });
+});
+
+describe('hasIdentity', () => {
+  test.each([
+    ['{"id":"a"}', true],
+    ['{"id":""}', false],
+    ['{"timestamp":1794648600}', false],
+    ['{"timestamp":1794648600123}', true],
+    ['{"timestamp":"2026-11-14T09:30:00Z"}', false],
+    ['{"timestamp":"2026-11-14T09:30:00,5Z"}', true],
+    ['{"timestamp":"20261114T093000.5Z"}', true],
+    ['{"time":1794648600123}', true],
+    ['{"ts":1794648600}', false],
+    ['{"time":"soon","@timestamp":"2026-11-14T09:30:00.1Z"}', true],
+    ['{"timestamp":1794648600,"time":1794648600123}', false],
+  ])('of %s is %s', (json, expected) => {
+    expect(hasIdentity(parseExactJson(json))).toBe(expected);
   });
 });
 
