@@ -108,6 +108,7 @@ export const FLAGS = {
     help: 'log kind or source name of the records; not needed for a quarantine file',
   },
   again: { help: 'load content even if it was loaded before' },
+  'allow-rejected': { help: 'exit with 0 even if records are rejected' },
   project: {
     value: 'REF',
     many: true,

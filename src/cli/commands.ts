@@ -66,7 +66,7 @@ export const commands: readonly Command[] = [
     usage: 'FILE…',
     summary:
       'Load NDJSON, JSON or Parquet files (also .gz; - is standard input) into the store, or with --url into a running server.',
-    flags: ['source', 'again', 'url', 'token', 'retention-days', ...STORE_FLAGS],
+    flags: ['source', 'again', 'allow-rejected', 'url', 'token', 'retention-days', ...STORE_FLAGS],
     listener: 'internal',
     examples: [
       'dendro ingest --source edge requests.ndjson.gz',

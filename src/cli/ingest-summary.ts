@@ -47,9 +47,8 @@ export class IngestSummary {
     this.add(0, { [rejection.code]: 1 }, [{ index: 0, ...rejection }]);
   }
 
-  /** Whether the file had records, and all of them were rejected. */
-  get acceptedNone(): boolean {
-    return this.#accepted === 0 && this.#rejected.size > 0;
+  get hasRejected(): boolean {
+    return this.#rejected.size > 0;
   }
 
   describeProgress(): string {

@@ -26,6 +26,7 @@ export async function ingest(invocation: Invocation, io: Io): Promise<number> {
   if (files.length === 0) throw new UsageError('name at least one file to load, or - for standard input');
   const kind = readKind(invocation);
   const again = invocation.isOn('again');
+  const allowsRejected = invocation.isOn('allow-rejected');
   const { load, findLoads, close } = await openTarget(invocation, io);
   let exitCode = 0;
   try {
@@ -43,7 +44,7 @@ export async function ingest(invocation: Invocation, io: Io): Promise<number> {
       io.stdout.write(
         earlierLoad === undefined ? summary.describe(name) : describeEarlierLoad(name, earlierLoad),
       );
-      if (earlierLoad === undefined && summary.acceptedNone) exitCode = 1;
+      if (earlierLoad === undefined && summary.hasRejected && !allowsRejected) exitCode = 1;
     }
   } finally {
     await close();

@@ -157,9 +157,16 @@ describe('dendro ingest', () => {
       server = await startServerHere(['--data', 'data'], { env });
       const lines = [...edgeLines(3), { event_message: 'of no project' }, ...edgeLines(5).slice(3)];
       const file = write('edge.ndjson.gz', gzipSync(toNdjson(lines)));
-      const { code, stdout, stderr } = await send(['--source', 'edge', file]);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(stdout).toContain('edge.ndjson.gz: 5 accepted, 1 rejected\n  1 no_project, first at record 4: ');
+      for (const [flags, exitCode] of [
+        [[], 1],
+        [['--allow-rejected'], 0],
+      ] as const) {
+        const { code, stdout, stderr } = await send(['--source', 'edge', file, ...flags]);
+        expect({ code, stderr }).toEqual({ code: exitCode, stderr: '' });
+        expect(stdout).toContain(
+          'edge.ndjson.gz: 5 accepted, 1 rejected\n  1 no_project, first at record 4: ',
+        );
+      }
       await server.stop();
       expect(await queryIds()).toEqual(idsOf(5));
     });
@@ -245,7 +252,22 @@ describe('dendro ingest', () => {
     expect(await queryIds()).toEqual(idsOf(3));
   });
 
-  test('reports rejected records with their reasons and keeps the others', async () => {
+  test('records of pino are loaded with their time and message', async () => {
+    const time = NOW - 60_000;
+    const line = { level: 30, time, msg: 'of pino', project: 'alpha', id: 'a' };
+    expect((await ingest([write('services.ndjson', toNdjson([line]))])).code).toBe(0);
+    const args = ['query', 'logs.all', '--data', 'data', '--project', 'alpha', '--json'];
+    expect(JSON.parse((await runDendro(args)).stdout).result).toEqual([
+      {
+        id: 'a',
+        timestamp: time * 1000,
+        event_message: 'of pino',
+        metadata: { level: 30 },
+      },
+    ]);
+  });
+
+  test('reports rejected records with their reasons, keeps the others and exits with 1', async () => {
     const [good] = edgeLines(1);
     const lines = [
       JSON.stringify(good),
@@ -258,9 +280,10 @@ describe('dendro ingest', () => {
       JSON.stringify({ ...good, timestamp: '2001-01-01T00:00:00Z' }),
       JSON.stringify({ ...good, timestamp: '2001-01-02T00:00:00Z' }),
     ];
-    const { code, stdout, stderr } = await ingest([write('mixed.ndjson', lines.join('\n'))]);
+    const file = write('mixed.ndjson', lines.join('\n'));
+    const { code, stdout, stderr } = await ingest([file]);
     expect(stderr).toBe('');
-    expect(code).toBe(0);
+    expect(code).toBe(1);
     const [summary, ...reasons] = stdout.trimEnd().split('\n');
     expect(summary).toBe('mixed.ndjson: 1 accepted, 8 rejected');
     for (const code of [
@@ -273,9 +296,13 @@ describe('dendro ingest', () => {
     for (const code of ['1 invalid_timestamp', '1 in_the_future', '2 past_retention, first at record 8'])
       expect(reasons).toContainEqual(expect.stringContaining(code));
     expect(await queryIds()).toEqual(['edge-0']);
+    const allowed = await ingest([file, '--again', '--allow-rejected']);
+    expect([allowed.code, allowed.stdout.split('\n')[0]]).toEqual([0, summary]);
+    const args = ['ingest', '--data', 'data', '--source', 'edge', '--again', file];
+    expect((await runDendro(args, { env: { DENDRO_ALLOW_REJECTED: '1' } })).code).toBe(0);
   });
 
-  test('--retention-days sets the age at which records are rejected; a file without accepted records exits with 1', async () => {
+  test('--retention-days sets the age at which records are rejected', async () => {
     const old = edgeLines(1).map(line => ({
       ...line,
       timestamp: new Date(NOW - 40 * 86_400_000).toISOString(),
