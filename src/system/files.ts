@@ -73,6 +73,7 @@ export async function syncFile(path: string): Promise<void> {
 export function createDirectory(directory: string): void {
   const parent = dirname(directory);
   if (existsSync(directory)) {
+    statSync(`${directory}/`); // throws ENOTDIR if it is a file
     // The process that created it may have been killed before it synced the parent.
     try {
       syncEntries(parent);

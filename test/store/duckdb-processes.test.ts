@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
@@ -43,6 +43,26 @@ describe('the path of a data directory', () => {
     expect(error).toBeInstanceOf(OperatorError);
     expect((error as OperatorError).message).toContain(file);
   });
+
+  test.each(['a new data directory', 'one that a server has used', 'one with a manifest'])(
+    'if `parts` is a file in %s, a start fails with one line',
+    async state => {
+      const directory = join(dataDirectory, state);
+      const parts = join(directory, 'parts');
+      if (state === 'one with a manifest') await (await openStore(testStoreOptions(directory))).close();
+      else
+        mkdirSync(state === 'a new data directory' ? directory : join(directory, 'spool'), {
+          recursive: true,
+        });
+      rmSync(parts, { recursive: true, force: true });
+      writeFileSync(parts, '');
+      const error = await openStore(testStoreOptions(directory)).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(OperatorError);
+      expect((error as OperatorError).message).toBe(
+        `cannot use the data directory ${directory}: ENOTDIR: not a directory, stat '${parts}/'`,
+      );
+    },
+  );
 
   test('a data directory can have quotes and spaces in its name', async () => {
     const store = await openStore(testStoreOptions(join(dataDirectory, `it's a "folder"; drop`)));

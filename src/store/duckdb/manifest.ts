@@ -2,7 +2,7 @@
 // commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json. Its format
 // belongs to the format of the data directory (system/data-directory.ts).
 import { hash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { OperatorError } from '../../domain/errors.ts';
@@ -113,7 +113,8 @@ export function readManifest(dataDirectory: string): Manifest | undefined {
 /** The name of any part, whether the manifest names it or not. */
 export function findPart(dataDirectory: string): string | undefined {
   const directory = join(dataDirectory, PARTS_DIRECTORY);
-  return existsSync(directory) ? readdirSync(directory).find(name => PART_FILE.test(name)) : undefined;
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined;
+  return readdirSync(directory).find(name => PART_FILE.test(name));
 }
 
 /** The generation of the manifest before the last one; undefined if it is missing or cannot be read. */
