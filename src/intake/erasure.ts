@@ -20,7 +20,7 @@ export interface EraseReport {
   /** How many records were erased from the quarantine files. */
   readonly quarantined: number;
   /**
-   * Files with damaged bytes of the spool, parts that were set aside, and parts that a restored manifest did not name. They may
+   * Files with damaged bytes of the spool, parts that were set aside, and parts that an older manifest did not name. They may
    * contain records of any project, and are not changed.
    */
   readonly damagedFiles: number;

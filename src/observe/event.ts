@@ -348,11 +348,11 @@ export const EVENTS = {
   ),
   /** A file in parts/ that Dendro did not write. It stays. */
   foreign_file: event<{ path: string }>('warn', e => `${e.path} is not a file of Dendro; it stays as it is`),
-  /** An older manifest was restored, and it does not name this part. It was renamed. */
+  /** The manifest does not name this part, so an older one was restored. The part was renamed. */
   unnamed_part: event<{ path: string }>(
     'error',
     e =>
-      `UNNAMED PART: the restored manifest does not name a part; it was renamed to ${e.path}. It may have records that no other part has`,
+      `UNNAMED PART: manifest.json does not name a part, so it is an older one; the part was renamed to ${e.path}. It may have records that no other part has`,
   ),
   /** The store of an earlier release is converted to parts. `share` is from 0 to 1. */
   conversion_progress: event<{ share: number; records: number }>(

@@ -158,7 +158,7 @@ describe('dendro check --deep', () => {
   });
 
   test('reports a store whose manifest and parts are all missing', async () => {
-    for (const name of ['manifest.json', 'manifest.previous.json', 'dendro.duckdb', 'parts'])
+    for (const name of ['manifest.json', 'manifest.copy.json', 'dendro.duckdb', 'parts'])
       rmSync(pathOf(name), { recursive: true });
     expect(await findDamages()).toContainEqual({
       file: 'manifest.json',

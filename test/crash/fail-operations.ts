@@ -23,7 +23,7 @@ const ERASE_WAIT_MS = 5_000;
 const EXIT_WAIT_MS = 30_000;
 /** What a data directory contains after a clean stop. */
 const KNOWN_FILES =
-  /^(dendro\.duckdb|manifest(\.previous)?\.json|parts|[a-z_]+-\d{6}\.duckdb|format\.json|tokens\.json|tokens-last-used\.json|staging|spool|\d+\.(spool|requests)|\d+-[0-9a-f]{16}\.erased|next-numbers\.json|clean-stop\.json|undelivered\.json|erase\.json|data)$/;
+  /^(dendro\.duckdb|manifest(\.copy)?\.json|parts|[a-z_]+-\d{6}\.duckdb|format\.json|tokens\.json|tokens-last-used\.json|staging|spool|\d+\.(spool|requests)|\d+-[0-9a-f]{16}\.erased|next-numbers\.json|clean-stop\.json|undelivered\.json|erase\.json|data)$/;
 
 /** Reads a failure as a violation prints it. */
 export function parseFailure(text: string): Failure {

@@ -123,8 +123,8 @@ test('a backup and a deep check accept a spool that has deleted all segments wit
 
 describe('a data directory without a manifest and parts', () => {
   const deleteStore = () => {
-    for (const name of ['manifest.json', 'manifest.previous.json', 'parts', 'dendro.duckdb'])
-      rmSync(join(directory, name), { recursive: true });
+    for (const name of ['manifest.json', 'manifest.copy.json', 'parts', 'dendro.duckdb'])
+      rmSync(join(directory, name), { recursive: true, force: true });
   };
   const storeAndDelete = async () => {
     await start();

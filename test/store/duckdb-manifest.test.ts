@@ -1,25 +1,18 @@
 import { createHash } from 'node:crypto';
-import {
-  copyFileSync,
-  existsSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { inspectStore } from '../../src/store/open-store.ts';
 import { EmbeddedStore } from '../support/embedded-store.ts';
+import { batches } from '../support/store.ts';
 
 let embedded: EmbeddedStore;
 let manifest: string;
-let previous: string;
+let copy: string;
 beforeEach(async () => {
   embedded = await EmbeddedStore.open();
   manifest = embedded.pathOf('manifest.json');
-  previous = embedded.pathOf('manifest.previous.json');
+  copy = embedded.pathOf('manifest.copy.json');
 });
 afterEach(() => embedded.remove());
 
@@ -75,17 +68,20 @@ describe('a manifest that cannot be used', () => {
       const { message } = error as OperatorError;
       expect(message).toMatch(problem);
       expect(message).toContain(
-        `nothing was changed. To continue, restore a backup, or copy ${previous} to ${manifest}: it may lack the newest records`,
+        `nothing was changed. To continue, copy ${copy} to ${manifest}, or restore a backup`,
       );
       expect(message).not.toContain('\n');
       expect(embedded.readFiles()).toEqual(before);
+      copyFileSync(copy, manifest);
+      await embedded.reopen();
+      expect(await embedded.ids()).toHaveLength(4);
     },
   );
 
-  test('the error does not name a previous manifest that does not exist', async () => {
+  test('the error does not name a copy that does not exist', async () => {
     await embedded.close();
     writeFileSync(manifest, '{');
-    rmSync(previous, { force: true });
+    rmSync(copy, { force: true });
     await expect(embedded.reopen()).rejects.toThrow(/nothing was changed\. To continue, restore a backup$/);
   });
 
@@ -98,75 +94,80 @@ describe('a manifest that cannot be used', () => {
 });
 
 describe('a restored manifest', () => {
-  const copy = () => copyFileSync(previous, manifest);
-  const rename = () => renameSync(previous, manifest);
+  /** Restores both manifests from before the last changes. Returns those of after the changes. */
+  const restoreFrom = async (changes: () => Promise<unknown>) => {
+    const files = [manifest, copy];
+    const older = files.map(file => readFileSync(file));
+    await changes();
+    await embedded.close();
+    const newer = files.map(file => readFileSync(file));
+    for (const [i, file] of files.entries()) writeFileSync(file, older[i] ?? '');
+    return newer;
+  };
+  const flush = () => embedded.flush(embedded.createRecords(1));
 
-  test.each([
-    ['copied', 1, copy],
-    ['renamed', 1, rename],
-    ['copied', 5, copy],
-    ['renamed', 5, rename],
+  test.each<[change: string, apply: () => Promise<unknown>, unnamed: readonly number[], missing: number]>([
+    ['two flushes', () => flush().then(flush), [4, 5], 0],
+    ['an append', () => embedded.store.append(batches('edge', embedded.createRecords(1))), [4], 0],
+    ['an erasure', () => embedded.store.eraseProject({ project: 'p0' }), [4], 2],
   ])(
-    'if the previous manifest is %s after %i flushes, the part that it does not name is kept and reported',
-    async (_, flushes, restore) => {
-      for (let i = 0; i < flushes; i++) await embedded.flush(embedded.createRecords(1));
-      await embedded.close();
-      const last = partFile(flushes);
-      const content = readFileSync(embedded.partPath(last));
-      restore();
+    'that is older than %s: all parts that it does not name are kept and reported',
+    async (_, apply, unnamed, missing) => {
+      await flush(); // n0 of p0
+      await embedded.flush(embedded.createRecords(3)); // n1 of p1, n2 of p2, n3 of p0
+      await flush(); // n4 of p1
+      const before = embedded.files;
+      let contents: [path: string, content: Buffer][] = [];
+      await restoreFrom(async () => {
+        await apply();
+        const added = embedded.files.filter(name => !before.includes(name));
+        contents = added.map(name => [
+          embedded.partPath(`${name}.unnamed`),
+          readFileSync(embedded.partPath(name)),
+        ]);
+      });
+      expect(contents.map(([path]) => path)).toEqual(
+        unnamed.map(number => embedded.partPath(`${partFile(number)}.unnamed`)),
+      );
       await embedded.reopen();
-      const path = embedded.partPath(`${last}.unnamed`);
-      expect(embedded.eventsOf('unnamed_part')).toEqual([{ type: 'unnamed_part', path }]);
-      expect(existsSync(embedded.partPath(last))).toBe(false);
-      expect(readFileSync(path).equals(content)).toBe(true);
-      expect(await embedded.ids()).toHaveLength(flushes - 1);
+      expect(embedded.eventsOf('unnamed_part').map(({ path }) => path)).toEqual(
+        contents.map(([path]) => path),
+      );
+      for (const [path, content] of contents) expect(readFileSync(path).equals(content)).toBe(true);
+      expect(embedded.manifest.setAside).toHaveLength(missing);
+      await embedded.reopen();
+      expect(embedded.eventsOf('unnamed_part')).toEqual([]);
     },
   );
 
   test('a part with the number of an unnamed part is never written, even after another start', async () => {
-    for (let i = 0; i < 3; i++) await embedded.flush(embedded.createRecords(1));
-    await embedded.close();
-    copy();
+    await flush();
+    await restoreFrom(flush);
     await embedded.reopen();
     await embedded.reopen();
-    await embedded.flush(embedded.createRecords(1));
-    expect(embedded.files).toEqual([partFile(1), partFile(2), `${partFile(3)}.unnamed`, partFile(4)]);
+    await flush();
+    expect(embedded.files).toEqual([partFile(1), `${partFile(2)}.unnamed`, partFile(3)]);
   });
 
   test('an unnamed part becomes readable again with the manifest that names it', async () => {
-    for (let i = 0; i < 3; i++) await embedded.flush(embedded.createRecords(1));
-    await embedded.close();
-    const newest = readFileSync(manifest);
-    copy();
+    await flush();
+    const [newest = ''] = await restoreFrom(flush);
     await embedded.reopen();
     await embedded.close();
     writeFileSync(manifest, newest);
-    renameSync(embedded.partPath(`${partFile(3)}.unnamed`), embedded.partPath(partFile(3)));
+    renameSync(embedded.partPath(`${partFile(2)}.unnamed`), embedded.partPath(partFile(2)));
     await embedded.reopen();
-    expect(await embedded.ids()).toEqual(['n0', 'n1', 'n2']);
+    expect(await embedded.ids()).toEqual(['n0', 'n1']);
   });
 });
 
 describe('files in parts/ that the manifest does not name', () => {
-  test('a start deletes them even if several processes were killed before they wrote the previous manifest', async () => {
-    await embedded.flush(embedded.createRecords(1));
-    const older = readFileSync(previous);
-    for (let i = 0; i < 4; i++) await embedded.flush(embedded.createRecords(1));
-    const kept = embedded.files;
-    await embedded.close();
-    writeFileSync(previous, older);
-    writeFileSync(embedded.partPath(partFile(9)), 'left by a killed process');
-    await embedded.reopen();
-    expect(embedded.files).toEqual(kept);
-    expect(embedded.eventsOf('unnamed_part')).toEqual([]);
-  });
-
   test('a start deletes what a killed process left, and keeps and reports foreign files', async () => {
     await embedded.flush(embedded.createRecords(2));
     await embedded.flush(embedded.createRecords(2));
     const kept = embedded.files;
     await embedded.close();
-    for (const name of [partFile(7), `${partFile(8)}.tmp`, `${partFile(8)}.tmp.wal`])
+    for (const name of [`${partFile(8)}.tmp`, `${partFile(8)}.tmp.wal`])
       writeFileSync(embedded.partPath(name), 'left by a killed process');
     const foreign = ['edge-000001.duckdb.wal', 'edge-7.duckdb', 'notes.txt'];
     for (const name of foreign) writeFileSync(embedded.partPath(name), name);
@@ -177,6 +178,31 @@ describe('files in parts/ that the manifest does not name', () => {
     expect(await embedded.ids()).toHaveLength(4);
     await embedded.flush(embedded.createRecords(1));
     expect(embedded.files).toContain(partFile(9)); // a number is not used twice
+  });
+
+  test('a start deletes the parts that an erasure replaced before the process was killed', async () => {
+    await embedded.flush(embedded.createRecords(3));
+    const erased = readFileSync(embedded.partPath(partFile(1)));
+    await embedded.store.eraseProject({ project: 'p0' });
+    await embedded.close();
+    writeFileSync(embedded.partPath(partFile(1)), erased);
+    await embedded.reopen();
+    expect(embedded.files).toEqual([partFile(2)]);
+    expect(embedded.events).toEqual([]);
+    expect(await embedded.ids()).toEqual(['n1', 'n2']);
+  });
+
+  test('a start gives a part its name if the process was killed after the manifest named it', async () => {
+    await embedded.flush(embedded.createRecords(3));
+    await embedded.close();
+    renameSync(embedded.partPath(partFile(1)), embedded.partPath(`${partFile(1)}.tmp`));
+    expect(await inspectStore('duckdb', { dataDirectory: embedded.dataDirectory })).toMatchObject({
+      damages: [],
+    });
+    await embedded.reopen();
+    expect(embedded.files).toEqual([partFile(1)]);
+    expect(embedded.events).toEqual([]);
+    expect(await embedded.ids()).toHaveLength(3);
   });
 
   test('a new data directory gets a manifest without parts', async () => {

@@ -6,34 +6,34 @@ import { replaceInBlocks } from '../support/duckdb-blocks.ts';
 import { EmbeddedStore, overwriteRandomly } from '../support/embedded-store.ts';
 import { batches } from '../support/store.ts';
 
-// A part is read back after it was renamed. These tests damage it in between, as a faulty disk or a defect of DuckDB would.
+// A part is read back after it was synced. These tests damage it in between, as a faulty disk or a defect of DuckDB would.
 
-const { rename } = promises;
-let afterRename = (_path: string) => {};
+const { open } = promises;
+/** Called before a part is synced. */
+let beforeSync = (_path: string) => {};
 
 let embedded: EmbeddedStore;
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
-  promises.rename = async (from, to) => {
-    await rename(from, to);
-    afterRename(String(to));
+  promises.open = (path, ...options) => {
+    if (String(path).endsWith('.duckdb.tmp')) beforeSync(String(path));
+    return open(path, ...options);
   };
   syncBuiltinESMExports();
   embedded = await EmbeddedStore.open();
 });
 afterEach(async () => {
   vi.useRealTimers();
-  afterRename = () => {};
-  promises.rename = rename;
+  beforeSync = () => {};
+  promises.open = open;
   syncBuiltinESMExports();
   await embedded.remove();
 });
 
 /** Damages the next part that is written. */
 function damageNext(damage = (path: string) => overwriteRandomly(path, 3 * 4096, 1e9)): void {
-  afterRename = path => {
-    if (!path.endsWith('.duckdb')) return;
-    afterRename = () => {};
+  beforeSync = path => {
+    beforeSync = () => {};
     damage(path);
   };
 }
@@ -92,9 +92,8 @@ test.each([
   await embedded.reopen({ maxPartBytes });
   const records = Array.from({ length: 4 }, () => embedded.createRecords(5));
   let written = 0;
-  afterRename = path => {
-    if (path.endsWith('.duckdb') && ++written === (maxPartBytes === undefined ? 1 : 3))
-      overwriteRandomly(path, 3 * 4096, 1e9);
+  beforeSync = path => {
+    if (++written === (maxPartBytes === undefined ? 1 : 3)) overwriteRandomly(path, 3 * 4096, 1e9);
   };
   const append = () => embedded.store.append(batches('edge', ...records));
   await expect(append()).rejects.toThrow();

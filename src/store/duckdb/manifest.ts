@@ -1,6 +1,6 @@
 // manifest.json says which parts the store has and up to which sequence number each kind is stored. It is replaced atomically: this
-// commits a flush, a compaction and every other change. The manifest before the last one is kept in manifest.previous.json. Its format
-// belongs to the format of the data directory (system/data-directory.ts).
+// commits a flush, a compaction and every other change. An operator can replace a damaged one by its copy, manifest.copy.json. Its
+// format belongs to the format of the data directory (system/data-directory.ts).
 import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { writeFileDurably } from '../../system/files.ts';
 import type { StoreContent } from '../store.ts';
 
 export const MANIFEST_FILE = 'manifest.json';
-export const PREVIOUS_MANIFEST_FILE = 'manifest.previous.json';
+const MANIFEST_COPY_FILE = 'manifest.copy.json';
 /** In the data directory. */
 export const PARTS_DIRECTORY = 'parts';
 /** The name of a part's file: its kind and its number. */
@@ -49,8 +49,6 @@ const PART = {
 const SET_ASIDE_PART = { ...PART, reason: v.picklist(['missing', 'damaged']) };
 
 const SCHEMA = v.object({
-  /** Increases with every change. */
-  generation: COUNT,
   /** The number of the next part. A number is never used twice. */
   nextPart: COUNT,
   /** For each kind, records with a lower sequence number are stored. */
@@ -58,6 +56,8 @@ const SCHEMA = v.object({
   /** Records with an earlier timestamp have expired. Queries do not return them, even if a part still has them. */
   expiredBefore: v.optional(MICROS),
   parts: v.array(v.object(PART)),
+  /** Parts that were removed. Their files may not be deleted yet. */
+  removed: v.optional(v.array(v.pipe(v.string(), v.regex(PART_FILE))), []),
   /** Parts that are damaged or missing. Queries do not read them. */
   setAside: v.array(v.object(SET_ASIDE_PART)),
   /** What `Store.append` has loaded, so that the same content is not loaded twice. */
@@ -86,10 +86,10 @@ export type LoadEntry = Manifest['loads'][number];
 
 export function emptyManifest(): Manifest {
   return {
-    generation: 0,
     nextPart: 1,
     storedUpTo: {},
     parts: [],
+    removed: [],
     setAside: [],
     loads: [],
     erased: [],
@@ -117,15 +117,6 @@ export function findPart(dataDirectory: string): string | undefined {
   return readdirSync(directory).find(name => PART_FILE.test(name));
 }
 
-/** The generation of the manifest before the last one; undefined if it is missing or cannot be read. */
-export function readPreviousGeneration(dataDirectory: string): number | undefined {
-  try {
-    return parseManifest(readFileSync(join(dataDirectory, PREVIOUS_MANIFEST_FILE), 'utf8')).generation;
-  } catch {
-    return undefined;
-  }
-}
-
 export function parseManifest(text: string): Manifest {
   const { sha256, ...content } = (JSON.parse(text) ?? {}) as Record<string, unknown>;
   if (sha256 !== checksumOf(content)) throw new Error('its content differs from what was written');
@@ -137,9 +128,9 @@ export function parseManifest(text: string): Manifest {
 
 /** The error of a data directory whose manifest is missing or unusable. */
 export function cannotUse(dataDirectory: string, problem: string): OperatorError {
-  const previous = join(dataDirectory, PREVIOUS_MANIFEST_FILE);
-  const hint = existsSync(previous)
-    ? `restore a backup, or copy ${previous} to ${join(dataDirectory, MANIFEST_FILE)}: it may lack the newest records`
+  const copy = join(dataDirectory, MANIFEST_COPY_FILE);
+  const hint = existsSync(copy)
+    ? `copy ${copy} to ${join(dataDirectory, MANIFEST_FILE)}, or restore a backup`
     : 'restore a backup';
   return new OperatorError(`${problem}; nothing was changed. To continue, ${hint}`);
 }
@@ -175,8 +166,8 @@ export async function writeManifest(dataDirectory: string, manifest: Manifest): 
   }
 }
 
-export async function writePreviousManifest(dataDirectory: string, manifest: Manifest): Promise<void> {
-  await writeFileDurably(join(dataDirectory, PREVIOUS_MANIFEST_FILE), formatManifest(manifest));
+export async function writeManifestCopy(dataDirectory: string, manifest: Manifest): Promise<void> {
+  await writeFileDurably(join(dataDirectory, MANIFEST_COPY_FILE), formatManifest(manifest));
 }
 
 /** What the parts contain. */

@@ -1,5 +1,5 @@
 // The files of parts: their names, and what is damaged: each file is compared with the size and the checksum in the manifest.
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Damage } from '../../domain/damage.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
@@ -19,6 +19,20 @@ export function partFileName(kind: LogKind, number: number): string {
   return `${kind}-${String(number).padStart(6, '0')}.duckdb`;
 }
 
+/** The name of its file until the manifest names the part. */
+export function temporaryName(file: string): string {
+  return `${file}.tmp`;
+}
+
+/** For a part that the manifest names: a crash interrupted its commit. The next start renames it. */
+export function hasTemporaryName(partsDirectory: string, file: string): boolean {
+  return !existsSync(join(partsDirectory, file)) && existsSync(join(partsDirectory, temporaryName(file)));
+}
+
+function findPath(partsDirectory: string, file: string): string {
+  return join(partsDirectory, hasTemporaryName(partsDirectory, file) ? temporaryName(file) : file);
+}
+
 /** The name under which the part is attached to DuckDB. */
 export function partAlias(file: string): string {
   const [, kind, number] = PART_FILE.exec(file) ?? [];
@@ -33,7 +47,7 @@ export interface PartProblem {
 
 /** Compares only the size. */
 export function findSizeProblem(partsDirectory: string, { file, bytes }: PartEntry): PartProblem | undefined {
-  const size = statSync(join(partsDirectory, file), { throwIfNoEntry: false })?.size;
+  const size = statSync(findPath(partsDirectory, file), { throwIfNoEntry: false })?.size;
   if (size === undefined) return { reason: 'missing', problem: 'the file does not exist' };
   if (size === bytes) return undefined;
   return { reason: 'damaged', problem: `the file has ${size} bytes, but ${bytes} were written` };
@@ -47,7 +61,7 @@ export async function findPartProblem(
 ): Promise<PartProblem | undefined> {
   const sizeProblem = findSizeProblem(partsDirectory, entry);
   if (sizeProblem !== undefined) return sizeProblem;
-  const found = await hashFile(join(partsDirectory, entry.file), onRead).catch(
+  const found = await hashFile(findPath(partsDirectory, entry.file), onRead).catch(
     (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EIO') throw error;
       return { sha256: '' }; // the disk cannot read it

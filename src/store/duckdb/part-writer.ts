@@ -1,6 +1,7 @@
-// Writes parts. A part is written to a temporary file, synced, renamed and read back by another instance of DuckDB, which has none of
-// its blocks in memory. It becomes part of the store only when Parts.commit names it in the manifest. No byte of it changes later.
-import { rename, rm } from 'node:fs/promises';
+// Writes parts. A part is written to a temporary file, synced, and read back by another instance of DuckDB, which has none of its
+// blocks in memory. It becomes part of the store only when Parts.commit names it in the manifest and then renames the file. No byte
+// of it changes later.
+import { rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
@@ -13,7 +14,7 @@ import { quote } from './database.ts';
 import { DuckDBInstance } from './driver.ts';
 import { isSystemError, messageOf } from './errors.ts';
 import type { PartEntry } from './manifest.ts';
-import { partAlias, partFileName } from './part-file.ts';
+import { partAlias, partFileName, temporaryName } from './part-file.ts';
 import type { StoreConnection } from './run-long.ts';
 import { tableColumns } from './staging.ts';
 import { MIN_FILTERED_RECORDS, readFilterChecksum, writeTextFilter } from './text-filter.ts';
@@ -107,7 +108,7 @@ export class PartWriter {
       if (content.textFilter !== expected.textFilter)
         throw new MismatchError('the text filter of the part differs from what was written');
       return {
-        ...{ file: basename(file), kind, records: rows, textBytes, largeTextBytes },
+        ...{ kind, records: rows, textBytes, largeTextBytes },
         ...{ since: since ?? 0n, until: until ?? 0n, hasTextFilter },
         ...(await hashFile(file)),
       };
@@ -157,7 +158,7 @@ export class NewPart {
   readonly #writer: PartWriter;
   readonly #connection: StoreConnection;
   readonly #kind: LogKind;
-  readonly #path: string;
+  readonly #file: string;
   readonly #temporary: string;
   /** While it is written, it has a name of its own in DuckDB. */
   readonly #alias: string;
@@ -169,9 +170,9 @@ export class NewPart {
     this.#writer = writer;
     this.#connection = connection;
     this.#kind = kind;
-    this.#path = path;
-    this.#temporary = `${path}.tmp`;
-    this.#alias = `new_${partAlias(basename(path))}`;
+    this.#file = basename(path);
+    this.#temporary = temporaryName(path);
+    this.#alias = `new_${partAlias(this.#file)}`;
   }
 
   async create(blockBytes: number): Promise<void> {
@@ -216,18 +217,16 @@ export class NewPart {
     await this.#connection.run(`checkpoint ${this.#alias}`);
     await this.#connection.run(`detach ${this.#alias}`);
     await syncFile(this.#temporary);
-    await rename(this.#temporary, this.#path);
-    await syncDirectory(dirname(this.#path));
-    const verified = await this.#writer.verify(this.#path, this.#kind, this.written, afterBatch);
-    return { ...verified, runs: this.runs };
+    await syncDirectory(dirname(this.#temporary));
+    const verified = await this.#writer.verify(this.#temporary, this.#kind, this.written, afterBatch);
+    return { file: this.#file, ...verified, runs: this.runs };
   }
 
   /** Deletes what was written. */
   async discard(): Promise<void> {
     await this.#connection.run(`detach database if exists ${this.#alias}`).catch(() => {}); // the file is deleted in any case
     // A failed checkpoint leaves a write-ahead log, although none is used otherwise.
-    for (const file of [this.#temporary, `${this.#temporary}.wal`, this.#path])
-      await rm(file, { force: true });
+    for (const file of [this.#temporary, `${this.#temporary}.wal`]) await rm(file, { force: true });
   }
 }
 

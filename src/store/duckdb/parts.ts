@@ -1,30 +1,43 @@
 // The parts of the store: attached DuckDB files that are only read. `commit` adds and removes parts by replacing the manifest. The
 // file of a removed part is deleted when the last query that uses it has finished.
+//
+// A start deletes only files that cannot have records which nothing else has: parts with a temporary name, which no commit has
+// finished, and those that the manifest lists as removed. It does not delete a part because the manifest does not name it: the
+// manifest may be an older one that an operator has restored.
+import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../../domain/errors.ts';
 import type { LogKind } from '../../domain/log-columns.ts';
 import type { Observe } from '../../observe/event.ts';
 import { readDescriptorLimit } from '../../system/descriptor-limit.ts';
+import { syncDirectory } from '../../system/files.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { storeClosed } from '../query-queue.ts';
 import { type Database, quote, requireDiskSpace } from './database.ts';
 import type { DuckDBConnection } from './driver.ts';
+import { messageOf } from './errors.ts';
 import {
   emptyManifest,
   type Manifest,
   PART_FILE,
   type PartEntry,
   readManifest,
-  readPreviousGeneration,
   UnsyncedManifestError,
   writeManifest,
-  writePreviousManifest,
+  writeManifestCopy,
 } from './manifest.ts';
-import { findPartProblem, findSizeProblem, type PartProblem, partAlias } from './part-file.ts';
+import {
+  findPartProblem,
+  findSizeProblem,
+  hasTemporaryName,
+  type PartProblem,
+  partAlias,
+  temporaryName,
+} from './part-file.ts';
 import { PartWriter } from './part-writer.ts';
 
-/** An unfinished part of a process that was killed. */
+/** A part that was not committed. */
 const TEMPORARY_FILE = /^[a-z_]+-\d{6,}\.duckdb\.tmp(\.wal)?$/;
 /** Parts that were set aside, and those that a restored manifest does not name. */
 const KEPT_FILE = /^[a-z_]+-\d{6,}\.duckdb\.(damaged|unnamed)$/;
@@ -83,7 +96,11 @@ export interface Change {
   readonly remove?: readonly Part[];
   readonly change?: (manifest: Manifest) => Partial<Manifest>;
   /** Called when the change is durable, at the moment from which on queries see it. */
-  readonly onCommitted?: () => void;
+  readonly onCommitted?: (() => void) | undefined;
+}
+
+interface ManifestChange extends Pick<Change, 'remove' | 'onCommitted'> {
+  readonly added?: readonly Part[];
 }
 
 export interface PartsOptions {
@@ -131,9 +148,8 @@ export class Parts {
     requireDescriptors(manifest.parts.length);
     const parts = new Parts(options, await options.database.connect(), manifest);
     try {
-      const isRestored = await parts.#removeLeftovers();
+      await parts.#removeLeftovers();
       await parts.#attachAll();
-      if (isRestored) await parts.#replaceManifest({}, parts.#parts); // the next start must not take it for a restored one
       return parts;
     } catch (error) {
       parts.#connection.closeSync();
@@ -173,7 +189,7 @@ export class Parts {
       await write?.(written);
       await this.#commits.run(() => this.#commit(written, remove, change, onCommitted));
     } catch (error) {
-      if (!this.#hasFailed) for (const { file } of written) await this.#delete(file); // otherwise the manifest on disk may name them
+      if (!this.#hasFailed) for (const { file } of written) await this.#delete(temporaryName(file)); // otherwise the manifest on disk may name them
       throw error;
     }
   }
@@ -227,9 +243,10 @@ export class Parts {
     const added = add.map(entry => new Part(entry));
     const { setAside } = this.#manifest;
     try {
-      for (const part of added) await this.#attach(part);
+      for (const part of added) await this.#attach(part, temporaryName(part.entry.file));
       const kept = this.#parts.filter(part => !remove.includes(part));
-      await this.#replaceManifest(change(this.#manifest), [...kept, ...added], onCommitted);
+      const next = { added, remove, onCommitted };
+      await this.#replaceManifest(change(this.#manifest), [...kept, ...added], next);
     } catch (error) {
       for (const part of added) await this.#detach(part).catch(() => {}); // it may not be attached
       throw error;
@@ -244,16 +261,16 @@ export class Parts {
   async #replaceManifest(
     change: Partial<Manifest>,
     parts: readonly Part[],
-    onCommitted = () => {},
+    { added = [], remove = [], onCommitted }: ManifestChange = {},
   ): Promise<void> {
     const { database, onFatalError } = this.#options;
-    const previous = this.#manifest;
-    const generation = previous.generation + 1;
     const sorted = [...parts].sort((a, b) => Number(b.entry.until - a.entry.until));
     const entries = sorted.map(({ entry }) => entry);
-    const next = { ...previous, ...change, generation, nextPart: this.#nextPart, parts: entries };
+    const removed = [...(await this.#listUndeleted()), ...remove.map(({ entry }) => entry.file)];
+    const next = { ...this.#manifest, ...change, nextPart: this.#nextPart, parts: entries, removed };
     try {
       await writeManifest(database.dataDirectory, next);
+      await this.#removeTemporaryNames(added.map(({ entry }) => entry.file));
     } catch (error) {
       this.#hasFailed ||= error instanceof UnsyncedManifestError;
       if (this.#hasFailed) onFatalError(error);
@@ -261,8 +278,31 @@ export class Parts {
     }
     this.#manifest = next;
     this.#parts = sorted;
-    onCommitted();
-    await writePreviousManifest(database.dataDirectory, previous).catch(() => {}); // only an operator needs it
+    onCommitted?.();
+    await writeManifestCopy(database.dataDirectory, next).catch(() => {}); // only an operator needs it
+  }
+
+  /** The removed parts whose files are not deleted durably: a power cut must not bring back a file that the manifest does not list. */
+  async #listUndeleted(): Promise<readonly string[]> {
+    const { removed } = this.#manifest;
+    const undeleted = removed.filter(file => existsSync(this.#pathOf(file)));
+    if (undeleted.length < removed.length) await syncDirectory(this.#options.database.partsDirectory);
+    return undeleted;
+  }
+
+  /**
+   * The manifest names these parts, so they get their names. Durably: a part that still had its temporary name could be deleted
+   * after an operator has restored an older manifest.
+   */
+  async #removeTemporaryNames(files: readonly string[]): Promise<void> {
+    const { partsDirectory } = this.#options.database;
+    if (files.length === 0) return;
+    try {
+      for (const file of files) await rename(this.#pathOf(temporaryName(file)), this.#pathOf(file));
+      await syncDirectory(partsDirectory);
+    } catch (error) {
+      throw new UnsyncedManifestError(`cannot rename new parts in ${partsDirectory}: ${messageOf(error)}`);
+    }
   }
 
   #detachLater(part: Part, afterwards: () => Promise<void> = async () => {}): void {
@@ -282,8 +322,8 @@ export class Parts {
     await rm(this.#pathOf(file), { force: true });
   }
 
-  async #attach({ entry, alias }: Part): Promise<void> {
-    await this.#connection.run(`attach ${quote(this.#pathOf(entry.file))} as ${alias} (read_only)`);
+  async #attach({ entry, alias }: Part, name = entry.file): Promise<void> {
+    await this.#connection.run(`attach ${quote(this.#pathOf(name))} as ${alias} (read_only)`);
   }
 
   async #detach({ alias }: Part): Promise<void> {
@@ -361,25 +401,28 @@ export class Parts {
   }
 
   /**
-   * Deletes files that a killed process left: temporary ones, and parts that the manifest does not name. If an operator has restored
-   * an older manifest, unnamed parts can have records that nothing else has, so they are renamed instead. Returns whether that is so.
+   * Finishes an interrupted commit, and deletes what an interrupted write or deletion left. Renames other parts that the manifest does
+   * not name: they can have records that nothing else has.
    */
-  async #removeLeftovers(): Promise<boolean> {
+  async #removeLeftovers(): Promise<void> {
     const { database, observe } = this.#options;
-    const named = new Set([...this.#manifest.parts, ...this.#manifest.setAside].map(({ file }) => file));
-    const isRestored = isRestoredManifest(database.dataDirectory, this.#manifest);
+    const { parts, setAside, removed } = this.#manifest;
+    const named = new Set([...parts, ...setAside].map(({ file }) => file));
+    const committed = parts.map(({ file }) => file);
+    await this.#removeTemporaryNames(
+      committed.filter(file => hasTemporaryName(database.partsDirectory, file)),
+    );
     for (const name of await readdir(database.partsDirectory)) {
       const number = Number(/^[a-z_]+-(\d{6,})\.duckdb/.exec(name)?.[1] ?? 0);
       this.#nextPart = Math.max(this.#nextPart, number + 1);
       if (named.has(name) || KEPT_FILE.test(name)) continue;
-      if (TEMPORARY_FILE.test(name) || (PART_FILE.test(name) && !isRestored)) await this.#delete(name);
+      if (TEMPORARY_FILE.test(name) || removed.includes(name)) await this.#delete(name);
       else if (!PART_FILE.test(name)) observe({ type: 'foreign_file', path: this.#pathOf(name) });
       else {
         await rename(this.#pathOf(name), this.#pathOf(`${name}.unnamed`));
         observe({ type: 'unnamed_part', path: this.#pathOf(`${name}.unnamed`) });
       }
     }
-    return isRestored;
   }
 }
 
@@ -387,18 +430,9 @@ export class Parts {
 async function loadManifest({ dataDirectory }: Database): Promise<Manifest> {
   const manifest = readManifest(dataDirectory);
   if (manifest !== undefined) return manifest;
-  const created = { ...emptyManifest(), generation: 1 };
+  const created = emptyManifest();
   await writeManifest(dataDirectory, created);
   return created;
-}
-
-/**
- * A commit first replaces the manifest and then the previous manifest. So the previous one is always older. Otherwise an operator has
- * copied or renamed manifest files, or the data directory is new or restored from a backup.
- */
-function isRestoredManifest(dataDirectory: string, { generation }: Manifest): boolean {
-  const previous = readPreviousGeneration(dataDirectory);
-  return previous === undefined || previous >= generation;
 }
 
 function requireDescriptors(parts: number): void {

@@ -51,7 +51,7 @@ async function convert(options: ConvertOptions): Promise<number> {
     const storedUpTo = await store.readStoredUpTo();
     await conversion.run();
     const { nextPart } = conversion;
-    const manifest = { ...emptyManifest(), generation: 1, nextPart, storedUpTo, parts };
+    const manifest = { ...emptyManifest(), nextPart, storedUpTo, parts };
     await writeManifest(partsDirectory, manifest);
     await writeFileDurably(join(partsDirectory, OLD_STORE_FILE), createMarker());
     await rename(partsDirectory, join(dataDirectory, PARTS_DIRECTORY));
