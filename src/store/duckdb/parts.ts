@@ -322,8 +322,14 @@ export class Parts {
     await rm(this.#pathOf(file), { force: true });
   }
 
-  async #attach({ entry, alias }: Part, name = entry.file): Promise<void> {
-    await this.#connection.run(`attach ${quote(this.#pathOf(name))} as ${alias} (read_only)`);
+  /** Throws if the file is of another part. DuckDB answers the query from the statistics of the file, however large it is. */
+  async #attach({ entry, alias, name }: Part, file = entry.file): Promise<void> {
+    const found = await this.#connection.runAndReadAll(
+      `attach ${quote(this.#pathOf(file))} as ${alias} (read_only);
+      select count(*), epoch_us(min(timestamp)), epoch_us(max(timestamp)) from ${name}`,
+    );
+    if (`${found.getRows()[0]}` !== `${[entry.records, entry.since, entry.until]}`)
+      throw new Error('it has other records than the manifest says');
   }
 
   async #detach({ alias }: Part): Promise<void> {
@@ -356,7 +362,7 @@ export class Parts {
       await this.#replaceManifest({ setAside: [] }, this.#parts);
   }
 
-  /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it. */
+  /** Returns what is wrong with the file. Reads all of it only if DuckDB cannot attach it, or finds other records in it. */
   async #tryToAttach(part: Part): Promise<PartProblem | undefined> {
     const { partsDirectory } = this.#options.database;
     const sizeProblem = findSizeProblem(partsDirectory, part.entry);
@@ -366,6 +372,7 @@ export class Parts {
       await this.#attach(part);
       return undefined;
     } catch (error) {
+      await this.#detach(part);
       const problem = await findPartProblem(partsDirectory, part.entry).catch((cause: Error) => {
         throw new OperatorError(`cannot read ${path}: ${cause.message}`);
       });
