@@ -62,6 +62,24 @@ test('a compaction merges parts into one that is sorted by project and time, and
   instance.closeSync();
 });
 
+test('when parts use up the file descriptors, they are merged earlier, and a flush that failed is repeated', async () => {
+  await embedded.reopen({ maxParts: 4 });
+  for (const count of [1, 10, 100]) await embedded.flush(embedded.createRecords(count));
+  expect(await compact()).toBe(0);
+  await flushTimes(1, 1000);
+  await expect(embedded.flush(embedded.createRecords(1))).rejects.toThrow(
+    /^the store has 5 parts and needs 69 file descriptors, but this process may open only 68; raise the limit/,
+  );
+  expect(embedded.files).toHaveLength(4);
+  await expectIds(1112);
+  expect(await compact()).toBe(1111);
+  vi.advanceTimersByTime(5_000); // the pause after a failed flush
+  await embedded.apply(embedded.createRecords(1), 'auth');
+  await expect.poll(recordsOfParts).toEqual([1111, 1]);
+  await embedded.reopen();
+  await expectIds(1112);
+});
+
 test('fewer than 16 parts are merged when none was added to their window for 30 s', async () => {
   await flushTimes(4, 10);
   expect(await compact()).toBe(0);

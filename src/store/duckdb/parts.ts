@@ -112,6 +112,8 @@ export interface PartsOptions {
   readonly acceptLoss?: boolean | undefined;
   /** No part becomes larger than this. Default: no limit. */
   readonly maxPartBytes?: number | undefined;
+  /** How many parts there can be. Default: as many as the limit of open files allows. */
+  readonly maxParts?: number | undefined;
   /** See PartWriterDependencies. */
   readonly minFilteredRecords?: number | undefined;
 }
@@ -119,6 +121,7 @@ export interface PartsOptions {
 export class Parts {
   readonly writer: PartWriter;
   readonly maxPartBytes: number;
+  readonly maxParts: number;
   readonly #options: PartsOptions;
   /** Attaches and detaches parts. Only used within `#commits`. */
   readonly #connection: DuckDBConnection;
@@ -135,6 +138,7 @@ export class Parts {
   private constructor(options: PartsOptions, connection: DuckDBConnection, manifest: Manifest) {
     this.#options = options;
     this.maxPartBytes = options.maxPartBytes ?? Number.POSITIVE_INFINITY;
+    this.maxParts = options.maxParts ?? readDescriptorLimit() - OTHER_DESCRIPTORS;
     this.#connection = connection;
     this.#manifest = manifest;
     this.#nextPart = manifest.nextPart;
@@ -145,9 +149,9 @@ export class Parts {
   /** Deletes what a killed process left, attaches all parts, and sets aside those that are missing or damaged. */
   static async open(options: PartsOptions): Promise<Parts> {
     const manifest = await loadManifest(options.database);
-    requireDescriptors(manifest.parts.length);
     const parts = new Parts(options, await options.database.connect(), manifest);
     try {
+      parts.#requireDescriptors(manifest.parts.length);
       await parts.#removeLeftovers();
       await parts.#attachAll();
       return parts;
@@ -186,6 +190,7 @@ export class Parts {
   async commit({ write, remove = [], change = () => ({}), onCommitted }: Change): Promise<void> {
     const written: PartEntry[] = [];
     try {
+      if (remove.length === 0 && write !== undefined) this.#requireDescriptors(this.#parts.length + 1);
       await write?.(written);
       await this.#commits.run(() => this.#commit(written, remove, change, onCommitted));
     } catch (error) {
@@ -240,6 +245,7 @@ export class Parts {
   ): Promise<void> {
     if (this.#hasFailed || this.#isClosed) throw storeClosed();
     if (remove.some(part => !this.#parts.includes(part))) throw new Error('a part was set aside meanwhile'); // if it were restored, its records would be there twice
+    if (add.length > remove.length) this.#requireDescriptors(this.#parts.length - remove.length + add.length);
     const added = add.map(entry => new Part(entry));
     const { setAside } = this.#manifest;
     try {
@@ -334,6 +340,15 @@ export class Parts {
 
   async #detach({ alias }: Part): Promise<void> {
     await this.#connection.run(`detach database if exists ${alias}`);
+  }
+
+  /** Also as parts are added: a merge needs descriptors too, and the next start needs one for each part. */
+  #requireDescriptors(parts: number): void {
+    const [limit, needed] = [this.maxParts + OTHER_DESCRIPTORS, parts + OTHER_DESCRIPTORS];
+    if (needed > limit)
+      throw new OperatorError(
+        `the store has ${parts} parts and needs ${needed} file descriptors, but this process may open only ${limit}; raise the limit (ulimit -n, or LimitNOFILE of systemd)`,
+      );
   }
 
   #pathOf(file: string): string {
@@ -440,12 +455,4 @@ async function loadManifest({ dataDirectory }: Database): Promise<Manifest> {
   const created = emptyManifest();
   await writeManifest(dataDirectory, created);
   return created;
-}
-
-function requireDescriptors(parts: number): void {
-  const [limit, needed] = [readDescriptorLimit(), parts + OTHER_DESCRIPTORS];
-  if (needed > limit)
-    throw new OperatorError(
-      `the store has ${parts} parts and needs ${needed} file descriptors, but this process may open only ${limit}; raise the limit (ulimit -n, or LimitNOFILE of systemd)`,
-    );
 }

@@ -24,6 +24,8 @@ const MIN_RUNS_WHEN_IDLE = 2;
 const IDLE_MS = 30_000;
 /** No merge creates a larger part: it would take too long, and a merge that a stop interrupts starts again from the beginning. */
 const MAX_ROWS = 128 * ROW_GROUP_ROWS;
+/** With a larger share of `maxParts`, each merge that is possible is due, so that flushes do not run out of file descriptors. */
+const CROWDED_SHARE = 0.75;
 /** A part has at most this many times as many rows as the smaller ones it is merged with: few rows are rewritten to add a few. */
 const MAX_SIZE_RATIO = 4;
 /**
@@ -134,22 +136,33 @@ export class Rewriter {
   }
 
   #chooseMerge(): readonly Part[] {
-    const { maxPartBytes } = this.#parts;
+    const { maxPartBytes, maxParts } = this.#parts;
     const now = performance.now();
-    for (const kind of LOG_KINDS) {
-      if (now < (this.#mergeAgainAt.get(kind) ?? 0)) continue;
-      const windows = new Map<bigint, Part[]>();
-      for (const part of this.#parts.list(kind)) {
-        const { start } = windowOf(part.entry.until, this.#clock());
-        windows.set(start, [...(windows.get(start) ?? []), part]);
-      }
-      for (const inWindow of windows.values()) {
-        const isIdle = inWindow.every(({ addedAt }) => now - addedAt >= IDLE_MS);
-        const chosen = chooseParts(inWindow, isIdle ? MIN_RUNS_WHEN_IDLE : MIN_RUNS, maxPartBytes);
-        if (chosen.length > 0) return chosen;
-      }
+    const windows = LOG_KINDS.filter(kind => now >= (this.#mergeAgainAt.get(kind) ?? 0)).flatMap(kind =>
+      this.#listWindows(kind),
+    );
+    for (const window of windows) {
+      const isIdle = window.every(({ addedAt }) => now - addedAt >= IDLE_MS);
+      const chosen = chooseParts(window, isIdle ? MIN_RUNS_WHEN_IDLE : MIN_RUNS, maxPartBytes);
+      if (chosen.length > 0) return chosen;
     }
+    if (this.#parts.list().length <= CROWDED_SHARE * maxParts) return [];
+    for (const maxRatio of [MAX_SIZE_RATIO, Number.POSITIVE_INFINITY])
+      for (const window of windows) {
+        const chosen = chooseParts(window, MIN_RUNS_WHEN_IDLE, maxPartBytes, maxRatio);
+        if (chosen.length > 1) return chosen;
+      }
     return [];
+  }
+
+  /** The parts of a kind, by time window. */
+  #listWindows(kind: LogKind): readonly (readonly Part[])[] {
+    const windows = new Map<bigint, Part[]>();
+    for (const part of this.#parts.list(kind)) {
+      const { start } = windowOf(part.entry.until, this.#clock());
+      windows.set(start, [...(windows.get(start) ?? []), part]);
+    }
+    return [...windows.values()];
   }
 
   /** Reports parts that cannot be rewritten, such as on a full disk. The next call tries them again. */
@@ -264,14 +277,19 @@ function countRecords(parts: readonly Part[]): number {
 }
 
 /** Returns parts of similar size that have at least `minRuns` sorted runs and may be merged, or none. `parts` are of one window. */
-export function chooseParts(parts: readonly Part[], minRuns: number, maxBytes: number): readonly Part[] {
+export function chooseParts(
+  parts: readonly Part[],
+  minRuns: number,
+  maxBytes: number,
+  maxRatio = MAX_SIZE_RATIO,
+): readonly Part[] {
   const smallestFirst = [...parts].sort((a, b) => a.entry.records - b.entry.records);
   for (let start = 0; start < parts.length; start++) {
     const chosen: Part[] = [];
     let [rows, bytes, largeBytes, runs] = [0, 0, 0, 0];
     for (const part of smallestFirst.slice(start)) {
       const { entry } = part;
-      if (rows > 0 && (entry.records > rows * MAX_SIZE_RATIO || rows + entry.records > MAX_ROWS)) break;
+      if (rows > 0 && (entry.records > rows * maxRatio || rows + entry.records > MAX_ROWS)) break;
       if (bytes + entry.bytes > maxBytes || largeBytes + entry.largeTextBytes > MAX_LARGE_BYTES) break;
       chosen.push(part);
       rows += entry.records;

@@ -25,6 +25,8 @@ const APPLY_BATCH_BYTES = 8 * 1024 * 1024;
 export interface DuckDBStoreOptions extends QueryLimits, DatabaseOptions {
   /** No part becomes larger than this. Default: no limit. */
   readonly maxPartBytes?: number | undefined;
+  /** How many parts there can be. Default: as many as the limit of open files allows. */
+  readonly maxParts?: number | undefined;
   /** A rewritten part with at least this many records gets a text filter. Tests set their own. */
   readonly minFilteredRecords?: number | undefined;
   readonly clock?: Clock | undefined;
