@@ -73,7 +73,7 @@ export interface QueryOptions {
    * call `onJoin`, which the store sets. If it is empty, this is a background query, which runs after all others.
    */
   readonly callers?: { readonly ids: ReadonlySet<string>; onJoin?: (() => void) | undefined } | undefined;
-  /** Expensive queries run one at a time. */
+  /** Expensive queries run one at a time. The embedded store makes those expensive that were short of memory. */
   readonly isExpensive?: boolean | undefined;
   /** When its request has to end, as from performance.now(). The limit of the store for each query holds too. */
   readonly endsAt?: number | undefined;

@@ -1,7 +1,6 @@
 // The connections that run queries, one for each slot of the query queue. A cancelled query is interrupted inside DuckDB.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DendroError } from '../../domain/errors.ts';
-import { Mutex } from '../../system/mutex.ts';
 import { type QueryLimits, QueryQueue, type TimedResult } from '../query-queue.ts';
 import type { QueryOptions } from '../store.ts';
 import type { DuckDBConnection, DuckDBPreparedStatement } from './driver.ts';
@@ -10,18 +9,16 @@ export interface PoolOptions extends QueryLimits {
   connect(): Promise<DuckDBConnection>;
 }
 
-/** Queries that were running without `savesMemory` have ended by then. */
-const MAX_RETRIES = 5;
+/** Cheap queries run beside a query that runs again, and may use the memory. */
+const MAX_RETRIES = 3;
 const RETRY_PAUSE_MS = 100;
 
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #queue: QueryQueue;
   readonly #idle: QueryConnection[] = [];
-  /** Queries that were short of memory run again, one at a time. */
-  readonly #retries = new Mutex();
-  /** Those that run again or wait for that. */
-  #shortOfMemory = 0;
+  /** Queries that were short of memory and have not ended. */
+  readonly #short = new Set<QueryOptions>();
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -33,41 +30,41 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs `work` on a connection of its own. Throws as Store.query does. If it is short of memory, it runs again. Until it has ended,
-   * all others get `savesMemory`, and it is repeated if one of them may have used the memory.
+   * Runs `work` on a connection of its own. Throws as Store.query does. If it is short of memory, it waits for its turn among the
+   * expensive queries, and runs again within the same time limit. Until it has ended, further queries of its callers are expensive,
+   * too, so that they do not use up the memory again, and all queries get `savesMemory`.
    */
-  run<T>(
+  async run<T>(
     work: (queryConnection: QueryConnection, savesMemory: boolean) => Promise<T>,
-    options?: QueryOptions,
+    options: QueryOptions = {},
   ): Promise<TimedResult<T>> {
-    return this.#queue.run(async ({ signal }) => {
-      const attempt = (savesMemory: boolean) =>
-        this.#attempt(connection => work(connection, savesMemory), signal);
-      try {
-        return await attempt(this.#shortOfMemory > 0);
-      } catch (error) {
-        if (!isShortOfMemory(error)) throw error;
+    const limitedAt = performance.now() + this.#options.queryTimeoutSeconds * 1000;
+    const endsAt = Math.min(options.endsAt ?? limitedAt, limitedAt);
+    const runOnce = (isExpensive = false) =>
+      this.#queue.run(
+        ({ signal }) =>
+          this.#attempt(connection => work(connection, isExpensive || this.#short.size > 0), signal),
+        { ...options, endsAt, isExpensive: isExpensive || options.isExpensive },
+      );
+    const ids = [...(options.callers?.ids ?? [])];
+    const isExpensive = [...this.#short].some(short => ids.some(id => short.callers?.ids.has(id)));
+    try {
+      return await runOnce(isExpensive);
+    } catch (error) {
+      if (!isShortOfMemory(error)) throw error;
+    }
+    this.#short.add(options);
+    try {
+      for (let retries = 1; ; retries++) {
+        await sleep(RETRY_PAUSE_MS); // for queries that began before and use the memory
+        try {
+          return await runOnce(true);
+        } catch (error) {
+          if (retries === MAX_RETRIES || !isShortOfMemory(error)) return mapOutOfMemory(error);
+        }
       }
-      this.#shortOfMemory++;
-      try {
-        return await this.#retries.run(() => this.#retry(() => attempt(true)));
-      } finally {
-        this.#shortOfMemory--;
-      }
-    }, options);
-  }
-
-  async #retry<T>(attempt: () => Promise<T>): Promise<T> {
-    const isAlone = () => this.#queue.running === this.#shortOfMemory; // the others wait for `#retries`
-    for (let retries = 1; ; retries++) {
-      const wasAlone = isAlone();
-      try {
-        return await attempt();
-      } catch (error) {
-        const isFinal = (wasAlone && isAlone()) || retries === MAX_RETRIES || !isShortOfMemory(error);
-        if (isFinal) return mapOutOfMemory(error);
-      }
-      await sleep(RETRY_PAUSE_MS);
+    } finally {
+      this.#short.delete(options);
     }
   }
 
