@@ -139,10 +139,12 @@ async function get(
     throw new OperatorError(
       `${target.url} did not return ${contentType}; is it the public listener of Dendro?`,
     );
-  // The API ignores unknown parameters. In a command, one is probably a typo.
+  // The API ignores unknown parameters and choices. In a command, one is probably a typo.
   const ignored = headers.get('dendro-ignored');
   if (ignored !== null)
-    throw new UsageError(`endpoint ${endpoint} has no parameter ${decodeURIComponent(ignored)}`);
+    throw new UsageError(
+      `endpoint ${endpoint} does not know this parameter or its value: ${decodeURIComponent(ignored)}`,
+    );
   return response;
 }
 

@@ -70,6 +70,8 @@ export const parameter = v.variant('type', [
     choices: v.record(v.string(), v.record(name, choiceValue)),
     /** The choice for an absent parameter and for unlisted values. Without a fallback, an unlisted value is an error. */
     fallback: v.optional(v.string()),
+    /** Needs a fallback. An unlisted value is as good as a listed one: without this, Dendro-Ignored names its parameter. */
+    accepts_any: flag,
     /** The choice for an absent parameter. An unlisted value is an error. */
     default: v.optional(v.string()),
     /**
@@ -142,7 +144,7 @@ function findIntegerProblem(
 }
 
 function findChoiceProblem(
-  { choices, fallback, default: defaultChoice, tiers }: ChoiceParameter,
+  { choices, fallback, accepts_any, default: defaultChoice, tiers }: ChoiceParameter,
   path: string[],
 ): DefinitionProblem | undefined {
   const valuesByChoice = Object.values(choices);
@@ -159,6 +161,8 @@ function findChoiceProblem(
       path,
       message: 'fallback applies to an absent parameter too; declare either fallback or default',
     };
+  if (accepts_any && fallback === undefined)
+    return { path: [...path, 'accepts_any'], message: 'needs a fallback' };
   return new Set(valuesByChoice.map(describeTypes)).size > 1
     ? { path, message: 'every choice must have values of the same names and types' }
     : undefined;

@@ -297,6 +297,15 @@ function bindChoice(
     bound[key] = bindChoiceValue(chosenValues?.[key], firstValue);
 }
 
+/** The choices that behave as their fallback because their value is unlisted, except those that accept any value. */
+export function listFallbacks({ parameters }: EndpointDefinition, given: URLSearchParams): string[] {
+  return Object.entries(parameters).flatMap(([name, parameter]) => {
+    if (parameter.type !== 'choice' || parameter.fallback === undefined || parameter.accepts_any) return [];
+    const value = given.get(name) ?? '';
+    return value === '' || Object.hasOwn(parameter.choices, value) ? [] : [name];
+  });
+}
+
 /** An empty text if the parameter is no tier, or the default is none of its tiers. */
 function findDefaultTier(parameter: Parameter, tier = ''): string {
   return parameter.type === 'choice' && parameter.tiers && Object.hasOwn(parameter.choices, tier) ? tier : '';

@@ -8,7 +8,7 @@ import type { Catalog, Endpoint } from '../endpoint/catalog.ts';
 import { toCatalogEntry } from '../endpoint/catalog-entry.ts';
 import type { EndpointDefinition } from '../endpoint/definition.ts';
 import { explainEndpoint, requireExplainQuery } from '../endpoint/explain.ts';
-import { bindParameters, readIsoTimestamps, readOnce } from '../endpoint/parameters.ts';
+import { bindParameters, listFallbacks, readIsoTimestamps, readOnce } from '../endpoint/parameters.ts';
 import { type RunOptions, runEndpoint } from '../endpoint/run-endpoint.ts';
 import { STUDIO_ENDPOINT, type Studio } from '../studio/studio.ts';
 import { allows, type Token } from '../token/token.ts';
@@ -21,7 +21,7 @@ import { resultResponse } from './result-response.ts';
 import type { HttpRequest } from './router.ts';
 import { type RouteDependencies, requireServing, type ServingDependencies } from './serving.ts';
 
-/** Of parameters that an endpoint does not declare. */
+/** Of parameters that a request has and that change nothing. */
 const MAX_IGNORED_SHOWN = 5;
 /** Of an unknown name that the client sent. */
 const MAX_SHOWN_LENGTH = 64;
@@ -35,20 +35,21 @@ export async function handleQuery(
   const token = authenticate(serving, request.raw);
   const endpoint = findEndpoint(dependencies.catalog, token, request);
   const { definition } = endpoint;
+  const { parameters } = request;
   const encoding = {
-    format: chooseFormat(request.parameters, headers.accept),
-    isoTimestamps: readIsoTimestamps(request.parameters),
+    format: chooseFormat(parameters, headers.accept),
+    isoTimestamps: readIsoTimestamps(parameters),
     contentCoding: chooseCoding(headers['accept-encoding']),
     redacted: token.redact_pii === true,
   };
-  const values = bindParameters(definition, request.parameters, token, serving.defaultTier);
+  const values = bindParameters(definition, parameters, token, serving.defaultTier);
   const options: RunOptions = {
     token,
     forceRefresh: isRefreshForced(headers),
     request,
     beforeLoad: serving.unsentResponses.requireRoom,
   };
-  const sql = readStudioQuery(serving, token, definition, request.parameters);
+  const sql = readStudioQuery(serving, token, definition, parameters);
   const run =
     sql === undefined
       ? await runEndpoint(serving, endpoint, values, options)
@@ -58,7 +59,7 @@ export async function handleQuery(
   const release = isSmall ? () => {} : serving.unsentResponses.reserve(token.sha256, result.rowBytes);
   const encoded = await result.encode(encoding).finally(release);
   if (key !== undefined) serving.cache?.updateSize(key);
-  const ignored = listIgnored(definition, request.parameters, sql === undefined ? [] : ['sql']);
+  const ignored = listIgnored(definition, parameters, sql === undefined ? [] : ['sql']);
   if (isSmall && key !== undefined)
     serving.cacheHits.allow(token, request.raw, { endpoint: definition.name, key, encoding, ignored });
   request.outcome = run.outcome;
@@ -130,8 +131,8 @@ function describeUnknown(catalog: Catalog, token: Token, idOrName: string): stri
 }
 
 /**
- * The header Dendro-Ignored: the parameters that the endpoint does not declare, percent-encoded, each with the declared one that was
- * probably meant. Undefined if there are none.
+ * The header Dendro-Ignored: the declared parameters whose value has no meaning, and those that the endpoint does not declare,
+ * percent-encoded, each with the declared one that was probably meant. Undefined if there are none.
  */
 function listIgnored(
   definition: EndpointDefinition,
@@ -139,13 +140,14 @@ function listIgnored(
   used: readonly string[] = [],
 ): string | undefined {
   const declared = [...Object.keys(definition.parameters), 'format', 'timestamps', ...used];
-  const ignored = [...new Set(parameters.keys())].filter(name => name !== '' && !declared.includes(name));
-  const described = ignored.slice(0, MAX_IGNORED_SHOWN).map(name => {
+  const undeclared = [...new Set(parameters.keys())].filter(name => name !== '' && !declared.includes(name));
+  const described = undeclared.slice(0, MAX_IGNORED_SHOWN).map(name => {
     const shown = [...name].slice(0, MAX_SHOWN_LENGTH).join('');
     const closest = findClosest(shown, declared);
     return encodeURIComponent(shown) + (closest === undefined ? '' : `; did you mean ${closest}`);
   });
-  return described.length === 0 ? undefined : described.join(', ');
+  const ignored = [...listFallbacks(definition, parameters), ...described].slice(0, MAX_IGNORED_SHOWN);
+  return ignored.length === 0 ? undefined : ignored.join(', ');
 }
 
 /** A token that is pinned to projects may call only endpoints whose SQL restricts the records to its projects (`applies_pin`). */

@@ -24,6 +24,11 @@ test('dendro endpoint new creates a folder that passes check, and whose example 
     code: 0,
     stdout: expect.stringMatching(/1 passed, 0 failed\n$/),
   });
+  const unlisted = ['--data', join(directory.path, 'data'), '--project', 'shop', '--param', 'period=week'];
+  expect(await run('query', 'errors.by-path', ...unlisted)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^dendro: period must be one of hour, day\n$/m),
+  });
   const repeated = await run('endpoint', 'new', 'errors.by-path');
   expect(repeated).toMatchObject({
     code: 1,

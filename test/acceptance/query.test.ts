@@ -205,7 +205,7 @@ describe.each(['--data', '--url'] as const)('dendro query %s', source => {
         '--param',
         'project-tier=PRO',
       ],
-      'endpoint logs.all has no parameter sql, teir, project-tier; did you mean project_tier',
+      'endpoint logs.all does not know this parameter or its value: sql, teir, project-tier; did you mean project_tier',
     ],
     ['an unknown endpoint', ['logs.al', '--project', 'a'], 'no endpoint logs.al; did you mean logs.all?'],
   ])('%s: one line, exit 2', async (_, args, words) => {

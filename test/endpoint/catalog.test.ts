@@ -111,6 +111,11 @@ const BROKEN_DEFINITIONS: readonly [definition: object, path: string, message: s
     'fallback applies to an absent parameter too',
   ],
   [
+    withArea({ choices: { rest: {} }, default: 'rest', accepts_any: true }),
+    'parameters.area.accepts_any',
+    'needs a fallback',
+  ],
+  [
     withArea({ choices: { 1: {}, 2: {} }, tiers: true }),
     'parameters.area',
     'a tier cannot be named by a number',

@@ -103,6 +103,20 @@ describe('a cache hit', () => {
     expect(statuses).toEqual([200, 200, 200, 429, 429]);
   });
 
+  test('names a choice with an unlisted value in Dendro-Ignored, as the request that it shares the entry with does not', async () => {
+    const call = async (tier: string) => {
+      const { headers } = await app.get(`/api/endpoints/query/test.tiered?tier=${tier}`);
+      return [headers.get('cache-status')?.split('; ')[1], headers.get('dendro-ignored')];
+    };
+    await call('FREE');
+    for (let round = 0; round < 2; round++) {
+      expect(await call('secret')).toEqual(['hit', 'tier']);
+      expect(await call('FREE')).toEqual(['hit', null]);
+      expect(await call('')).toEqual(['hit', null]);
+      expect(await call('free&x=1')).toEqual(['hit', 'tier, x']);
+    }
+  });
+
   test('is not mistaken for another URL', async () => {
     const headers = { 'X-API-KEY': API_KEY };
     const formats = ['%66ormat=csv', 'forma%74=csv', '%66%6f%72%6D%61%74=csv', 'f%6Frmat=%63sv'];

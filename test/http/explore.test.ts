@@ -192,6 +192,15 @@ describe('the explore pack', () => {
     expect(new Set(firstSlices)).toEqual(new Set([3_600_000_000]));
   });
 
+  test('an unknown tier behaves as FREE and is in Dendro-Ignored, except in the built-in endpoints', async () => {
+    const ignoredBy = async (name: string, parameters: Record<string, string>) =>
+      (await app.query(name, { project: 'a', ...parameters })).headers.get('dendro-ignored');
+    expect(await ignoredBy('logs.search', { project_tier: 'free' })).toBe('project_tier');
+    expect(await ignoredBy('logs.search', { project_tier: 'FREE' })).toBeNull();
+    expect(await ignoredBy('logs.all', { project_tier: 'free' })).toBeNull();
+    expect(await ignoredBy('functions.invocation-stats', { interval: '1h' })).toBeNull();
+  });
+
   test('is in the catalog and in OpenAPI, with the fields of each kind', async () => {
     const { rows } = await app.get('/api/endpoints');
     const endpoint = rows.find(row => row['name'] === 'logs.search') as { parameters: { name: string }[] };
