@@ -2,7 +2,7 @@
 // assistant has to know about them.
 import { suggest } from '../domain/closest-name.ts';
 import { OperatorError, UsageError } from '../domain/errors.ts';
-import { type CatalogEntry, parameterSchema } from '../endpoint/catalog-entry.ts';
+import { type CatalogEntry, parametersSchema } from '../endpoint/catalog-entry.ts';
 import { isText, parseExactJson, stringifyExactJson } from '../logs/exact-json.ts';
 import type { JsonObject } from '../system/parse-json.ts';
 import {
@@ -105,17 +105,7 @@ function toTool(name: string, { name: endpoint, description, parameters, columns
     name,
     title: endpoint,
     description: `${description} Returns at most ${LIMITS.maxRows} rows with these columns: ${fields} Timestamps are ISO 8601, in UTC. ${UNTRUSTED_NOTE}`,
-    inputSchema: {
-      type: 'object',
-      properties: Object.fromEntries(
-        parameters.map(parameter => {
-          const { description: rule = '', ...schema } = parameterSchema(parameter);
-          return [parameter.name, { ...schema, description: `${parameter.description} ${rule}`.trim() }];
-        }),
-      ),
-      required: parameters.filter(({ required }) => required).map(parameter => parameter.name),
-      additionalProperties: false,
-    },
+    inputSchema: { ...parametersSchema(parameters), additionalProperties: false },
   };
 }
 

@@ -33,6 +33,8 @@ export const LIMITS: Limits = {
 
 export const MAX_URL_BYTES = 8 * 1024;
 export const MAX_HEADER_BYTES = 16 * 1024;
+/** Of the parameters in the body of a POST request. */
+export const MAX_PARAMETER_BODY_BYTES = 64 * 1024;
 /** How long the headers of a request, or a TLS handshake, may take. */
 export const HEADERS_TIMEOUT_MS = 15_000;
 /** How long a server that stops waits for running requests. */
@@ -129,8 +131,8 @@ export const MAX_FIELD_WILDCARDS = 16;
 export const MAX_PATTERN_SIZE = 60;
 export const MAX_SIMPLE_SIZE = 150;
 export const MAX_SIMPLE_CHOICES = 8;
-/** Characters of a query of Studio. A URL cannot have more; the parser takes milliseconds for as many. */
-export const MAX_STUDIO_QUERY_LENGTH = 8 * 1024;
+/** Characters of a query of Studio. The parser takes milliseconds for as many. */
+export const MAX_STUDIO_QUERY_LENGTH = 32 * 1024;
 /** Expressions inside expressions, in a query of Studio. */
 export const MAX_STUDIO_DEPTH = 32;
 /** Values and operations in a query of Studio, as often as its SQL has them: an alias or an operation can repeat a part. */

@@ -101,9 +101,23 @@ function defaultOf<T>(parameter: { readonly default?: T | undefined }): { readon
   return parameter.default === undefined ? {} : { default: parameter.default };
 }
 
+/** The JSON Schema of an object with all parameters, for OpenAPI and for the tools of `dendro mcp`. */
+export function parametersSchema(parameters: readonly CatalogParameter[]) {
+  return {
+    type: 'object',
+    properties: Object.fromEntries(
+      parameters.map(parameter => {
+        const { description: rule = '', ...schema } = parameterSchema(parameter);
+        return [parameter.name, { ...schema, description: `${parameter.description} ${rule}`.trim() }];
+      }),
+    ),
+    required: parameters.filter(({ required }) => required).map(({ name }) => name),
+  };
+}
+
 const FIELD_NAMES = `Fields: ${[...LOG_FIELDS, ...SEARCH_COLUMNS, 'trace_id'].join(', ')}, any path of keys in the metadata such as request.headers.cf_ray or labels."app/name", and metadata.KEY for one key.`;
 
-/** The JSON Schema of a parameter, for OpenAPI and for the tools of `dendro mcp`. */
+/** The JSON Schema of a parameter. */
 export function parameterSchema(parameter: CatalogParameter): Record<string, unknown> {
   const { type, choices = [], fallback, min, max } = parameter;
   const defaultValue = parameter.default === undefined ? {} : { default: parameter.default };

@@ -8,6 +8,7 @@ import {
   type CatalogColumn,
   type CatalogParameter,
   parameterSchema,
+  parametersSchema,
   toCatalogEntry,
 } from '../endpoint/catalog-entry.ts';
 import type { ColumnType } from '../store/store.ts';
@@ -32,6 +33,7 @@ interface Templates {
   readonly errorHeaders: Readonly<Partial<Record<ErrorCode, string>>>;
   readonly document: Json & { readonly info: Json; readonly paths: Readonly<Record<string, Json>> };
   readonly query: Operation;
+  readonly queryByPost: Operation;
   readonly explain: Operation;
 }
 
@@ -56,10 +58,13 @@ export function openApiWithoutToken(version: string, endpoints: readonly Endpoin
 
 export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): Json {
   templates ??= readTemplates();
-  const { document, query, explain } = templates;
+  const { document, query, queryByPost, explain } = templates;
   const paths: Json = {};
   for (const { definition } of endpoints)
-    paths[`/api/endpoints/query/${definition.name}`] = { get: describeQuery(query, definition) };
+    paths[`/api/endpoints/query/${definition.name}`] = {
+      get: describeQuery(query, definition),
+      post: describeQueryByPost(queryByPost, query, definition),
+    };
   for (const { definition, explainQuery } of endpoints)
     if (explainQuery !== undefined)
       paths[`/api/endpoints/explain/${definition.name}`] = { get: describeExplain(explain, definition) };
@@ -82,6 +87,7 @@ function readTemplates(): Templates {
     ...file,
     document: { ...document, paths },
     query: withErrorResponses(file, query),
+    queryByPost: withErrorResponses(file, file.queryByPost),
     explain: withErrorResponses(file, explain),
   };
 }
@@ -108,7 +114,45 @@ function withErrorResponses(
 }
 
 function describeQuery(template: Operation, definition: Endpoint['definition']): Json {
-  const { id, name, description, max_rows, parameters, columns } = toCatalogEntry(definition);
+  const { id, name, description, parameters } = toCatalogEntry(definition);
+  return {
+    operationId: name,
+    summary: description,
+    description: `Also at /api/endpoints/query/${id}.`,
+    parameters: [...parameters.map(describeParameter), ...(template.parameters ?? [])],
+    responses: describeRows(template, definition),
+  };
+}
+
+/** The body has the parameters that `byGet` has in the URL. */
+function describeQueryByPost(
+  template: Operation,
+  byGet: Operation,
+  definition: Endpoint['definition'],
+): Json {
+  const { name, description, parameters } = toCatalogEntry(definition);
+  const { properties, required, ...schema } = parametersSchema(parameters);
+  const general = (byGet.parameters ?? []).map(parameter => [
+    parameter['name'],
+    { ...(parameter['schema'] as Json), description: parameter['description'] },
+  ]);
+  const content = {
+    schema: { ...schema, required, properties: { ...properties, ...Object.fromEntries(general) } },
+  };
+  return {
+    operationId: `post:${name}`,
+    summary: description,
+    description: 'Like GET, with the parameters in the body, or some of them in the URL. At most 64 KiB.',
+    requestBody: {
+      required: true,
+      content: { 'application/json': content, 'application/x-www-form-urlencoded': content },
+    },
+    responses: describeRows(template, definition),
+  };
+}
+
+function describeRows(template: Operation, definition: Endpoint['definition']): Json {
+  const { max_rows, columns } = toCatalogEntry(definition);
   const row = {
     type: 'object',
     required: columns.map(column => column.name),
@@ -121,13 +165,7 @@ function describeQuery(template: Operation, definition: Endpoint['definition']):
   };
   const { 200: rows, ...otherResponses } = template.responses;
   const content = { [JSON_TYPE]: { schema }, ...(rows?.['content'] as Json) };
-  return {
-    operationId: name,
-    summary: description,
-    description: `Also at /api/endpoints/query/${id}.`,
-    parameters: [...parameters.map(describeParameter), ...(template.parameters ?? [])],
-    responses: { 200: { ...rows, content }, ...otherResponses },
-  };
+  return { 200: { ...rows, content }, ...otherResponses };
 }
 
 function describeExplain(template: Operation, definition: Endpoint['definition']): Json {

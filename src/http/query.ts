@@ -13,6 +13,7 @@ import { type RunOptions, runEndpoint } from '../endpoint/run-endpoint.ts';
 import { STUDIO_ENDPOINT, type Studio } from '../studio/studio.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate, findToken } from './authenticate.ts';
+import { readBodyParameters } from './body-parameters.ts';
 import { chooseCoding, chooseFormat } from './content-negotiation.ts';
 import { missingScopeError } from './error-response.ts';
 import { buildOpenApi, openApiWithoutToken } from './openapi.ts';
@@ -35,7 +36,8 @@ export async function handleQuery(
   const token = authenticate(serving, request.raw);
   const endpoint = findEndpoint(dependencies.catalog, token, request);
   const { definition } = endpoint;
-  const { parameters } = request;
+  const isPost = request.raw.method === 'POST';
+  const parameters = isPost ? await readBodyParameters(request, serving.uploadRate) : request.parameters;
   const encoding = {
     format: chooseFormat(parameters, headers.accept),
     isoTimestamps: readIsoTimestamps(parameters),
@@ -60,7 +62,8 @@ export async function handleQuery(
   const encoded = await result.encode(encoding).finally(release);
   if (key !== undefined) serving.cache?.updateSize(key);
   const ignored = listIgnored(definition, parameters, sql === undefined ? [] : ['sql']);
-  if (isSmall && key !== undefined)
+  // The URL of a POST request does not have all of its parameters.
+  if (isSmall && key !== undefined && !isPost)
     serving.cacheHits.allow(token, request.raw, { endpoint: definition.name, key, encoding, ignored });
   request.outcome = run.outcome;
   return resultResponse({
@@ -68,7 +71,7 @@ export async function handleQuery(
     format: encoding.format,
     encoded,
     ignored,
-    ifNoneMatch: headers['if-none-match'],
+    ifNoneMatch: isPost ? undefined : headers['if-none-match'], // 304 is a response to GET and HEAD only
     tookMs: performance.now() - request.startedAt,
     caller: token.sha256,
   });

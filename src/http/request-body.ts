@@ -33,11 +33,9 @@ interface JsonObjectRules extends Pick<Limits, 'maxBytes' | 'uploadRate'> {
 /** Reads a small body that must be a JSON object. The values are not checked. */
 export async function readJsonObject(
   rawRequest: IncomingMessage,
-  { maxBytes, uploadRate, keys, example }: JsonObjectRules,
+  { keys, example, ...limits }: JsonObjectRules,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const tooLarge = () =>
-    new DendroError('payload_too_large', `the body is larger than ${maxBytes / 1024} KiB`);
-  const body = await readRequestBody(rawRequest, { maxBytes, tooLarge, reserve: () => {}, uploadRate });
+  const body = await readSmallBody(rawRequest, limits);
   const object = parseObject(body.toString('utf8'));
   if (object === undefined)
     throw new DendroError('invalid_body', `the body is not a JSON object such as ${example}`);
@@ -52,6 +50,16 @@ export async function readJsonObject(
 function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   const value = parseJson(text);
   return isJsonObject(value) ? value : undefined;
+}
+
+/** Reserves no memory: the headers of a request, which need no token, can be larger than a small body. */
+export function readSmallBody(
+  rawRequest: IncomingMessage,
+  { maxBytes, uploadRate }: Pick<Limits, 'maxBytes' | 'uploadRate'>,
+): Promise<Buffer> {
+  const tooLarge = () =>
+    new DendroError('payload_too_large', `the body is larger than ${maxBytes / 1024} KiB`);
+  return readRequestBody(rawRequest, { maxBytes, tooLarge, reserve: () => {}, uploadRate });
 }
 
 /** The media type of a Content-Type, without its parameters. */

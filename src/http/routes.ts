@@ -26,6 +26,7 @@ export function publicRoutes(dependencies: RouteDependencies): Route[] {
   return [
     {
       ...read(QUERY_PATH, handleQuery),
+      methods: [...READ_METHODS, 'POST'],
       cacheHit: (rawRequest, startedAt) => {
         const serving = dependencies.serving();
         return serving && findCacheHit(serving, rawRequest, startedAt);

@@ -28,7 +28,7 @@ describe('CORS without configured origins', () => {
     const preflight = { Origin: OURS, 'Access-Control-Request-Method': 'GET' };
     const { status, headers } = await app.get(CALL, { method: 'OPTIONS', headers: preflight });
     expect(status).toBe(405);
-    expect(headers.get('allow')).toBe('GET, HEAD');
+    expect(headers.get('allow')).toBe('GET, HEAD, POST');
     expect(corsHeadersOf(headers)).toEqual([]);
   });
 });
@@ -117,12 +117,14 @@ describe('CORS for configured origins', () => {
         },
       });
 
-    test('gets a response without a token, which allows only reading methods', async () => {
+    test('gets a response without a token, which allows only methods that read', async () => {
       const { status, headers, text } = await preflight(CALL, OURS);
       expect({ status, text }).toEqual({ status: 204, text: '' });
       expect(headers.get('content-length')).toBeNull(); // RFC 9110, section 8.6
       expect(headers.get('access-control-allow-origin')).toBe(OURS);
-      expect(headers.get('access-control-allow-methods')).toBe('GET, HEAD');
+      expect(headers.get('access-control-allow-methods')).toBe('GET, HEAD, POST');
+      const { headers: ofCatalog } = await preflight('/api/endpoints', OURS);
+      expect(ofCatalog.get('access-control-allow-methods')).toBe('GET, HEAD');
       const allowed = headers.get('access-control-allow-headers')?.toLowerCase().split(/, */) ?? [];
       for (const name of ['x-api-key', 'authorization', 'content-type', 'cache-control', 'if-none-match'])
         expect(allowed).toContain(name);

@@ -62,16 +62,20 @@ describe('error responses', () => {
     ]);
   });
 
-  test.each(['/health', '/openapi.json', '/api/endpoints', `${QUERY}/logs.all`, `${QUERY}/no-such-endpoint`])(
-    '%s: other methods are 405 and the message lists the allowed ones',
-    async path => {
-      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
-        const { status, headers, error } = await app.get(path, { method });
-        expect([status, headers.get('allow'), error.code]).toEqual([405, 'GET, HEAD', 'method_not_allowed']);
-        expect(error.message).toContain('GET, HEAD');
-      }
-    },
-  );
+  test.each([
+    ['/health', 'GET, HEAD'],
+    ['/openapi.json', 'GET, HEAD'],
+    ['/api/endpoints', 'GET, HEAD'],
+    [`${QUERY}/logs.all`, 'GET, HEAD, POST'],
+    [`${QUERY}/no-such-endpoint`, 'GET, HEAD, POST'],
+  ])('%s: other methods are 405 and the message lists the allowed ones', async (path, allowed) => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      if (allowed.includes(method)) continue;
+      const { status, headers, error } = await app.get(path, { method });
+      expect([status, headers.get('allow'), error.code]).toEqual([405, allowed, 'method_not_allowed']);
+      expect(error.message).toContain(allowed);
+    }
+  });
 
   test('an internal error is 500 without details, the details are logged, and the next request is served', async () => {
     const { status, text, headers } = await app.query('test.fault', { number: 'no-number-at-all' });

@@ -14,6 +14,7 @@ import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
 
 interface Operation {
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
   readonly operationId: string;
   readonly security?: unknown[];
   readonly parameters: { name: string; in: string; required?: boolean; schema: { enum?: string[] } }[];
@@ -175,6 +176,13 @@ describe('GET /openapi.json', () => {
       expect(Object.keys(rowSchemaOf(entry.name)?.properties ?? {})).toEqual(columns);
       for (const status of [304, 400, 401, 403, 404, 405, 406, 408, 414, 429, 431, 500, 503, 504])
         expect(responses).toHaveProperty(String(status));
+      const byPost = operationOf(`/api/endpoints/query/${entry.name}`, 'post');
+      for (const { schema } of Object.values(byPost.requestBody?.content ?? {})) {
+        expect(Object.keys(schema.properties ?? {})).toEqual(parameters.map(({ name }) => name));
+        expect(schema.required).toEqual(declared.flatMap(([name, , required]) => (required ? name : [])));
+      }
+      expect(byPost.responses['200']).toEqual(responses['200']);
+      for (const status of [413, 415]) expect(byPost.responses).toHaveProperty(String(status));
     }
   });
 

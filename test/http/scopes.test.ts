@@ -33,8 +33,9 @@ GET  /api/endpoints/query             404   404    404      404     404    404  
 GET  /metrics                         404   404    404      404     404    404   404    404    404    404     404     404    404
 GET  /api/logs                        404   404    404      404     404    404   404    404    404    404     404     404    404
 GET  /nowhere                         404   404    404      404     404    404   404    404    404    404     404     404    404
-POST /api/endpoints/query/{logs}      405   405    405      405     405    405   405    405    405    405     405     405    405
-POST /api/endpoints/query/{unknown}   405   405    405      405     405    405   405    405    405    405     405     405    405
+POST /api/endpoints/query/{logs}      401   401    401      401     200    200   200    403    403    200     403     403    403
+POST /api/endpoints/query/{unknown}   401   401    401      401     404    404   403    403    403    404     403     403    403
+PUT  /api/endpoints/query/{logs}      405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /api/endpoints                   405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /api/alerts                      405   405    405      405     405    405   405    405    405    405     405     405    405
 POST /openapi.json                    405   405    405      405     405    405   405    405    405    405     405     405    405

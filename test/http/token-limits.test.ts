@@ -105,7 +105,8 @@ describe('the rate of a token', () => {
       ['GET', '/nowhere', 404],
       ['GET', QUERY, 404],
       ['DELETE', '/nowhere', 404],
-      ['POST', CALL, 405],
+      ['POST', '/health', 405],
+      ['DELETE', CALL, 405],
       ['GET', '/health', 200],
       ['GET', '/openapi.json', 200],
     ];

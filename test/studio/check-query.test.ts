@@ -313,8 +313,8 @@ describe('what the compiler refuses', () => {
       'more than 32 uses of fields are not supported, at character 705',
     ],
     [
-      `select id from edge_logs where id = '${'x'.repeat(9000)}'`,
-      'the query has 9038 characters; at most 8192 are supported',
+      `select id from edge_logs where id = '${'x'.repeat(33_000)}'`,
+      'the query has 33038 characters; at most 32768 are supported',
     ],
     [
       "select id from edge_logs where id = '\uFFFD'",
