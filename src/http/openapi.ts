@@ -13,11 +13,12 @@ import {
 } from '../endpoint/catalog-entry.ts';
 import type { ColumnType } from '../store/store.ts';
 import { STATUS_BY_CODE } from './error-response.ts';
-import { JSON_TYPE } from './response.ts';
 
 type Json = Record<string, unknown>;
 
 interface Operation {
+  readonly summary?: string;
+  readonly description?: string | undefined;
   readonly security?: readonly Json[];
   readonly parameters?: readonly Json[];
   readonly responses: Readonly<Record<string, Json>>;
@@ -31,6 +32,7 @@ interface Templates {
   readonly commonErrors: readonly ErrorCode[];
   readonly tokenErrors: readonly ErrorCode[];
   readonly errorHeaders: Readonly<Partial<Record<ErrorCode, string>>>;
+  readonly internalServer: Json & { readonly variables: { readonly internal_url: Json } };
   readonly document: Json & { readonly info: Json; readonly paths: Readonly<Record<string, Json>> };
   readonly query: Operation;
   readonly queryByPost: Operation;
@@ -56,9 +58,17 @@ export function openApiWithoutToken(version: string, endpoints: readonly Endpoin
   return document;
 }
 
-export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): Json {
+/** `internalUrl`: the URL of the internal listener; undefined: the default. */
+export function buildOpenApi(version: string, endpoints: readonly Endpoint[], internalUrl?: string): Json {
   templates ??= readTemplates();
-  const { document, query, queryByPost, explain } = templates;
+  const { document, query, queryByPost, explain, internalServer } = templates;
+  const { internal_url } = internalServer.variables;
+  const servers = [
+    {
+      ...internalServer,
+      variables: { internal_url: { ...internal_url, ...(internalUrl && { default: internalUrl }) } },
+    },
+  ];
   const paths: Json = {};
   for (const { definition } of endpoints)
     paths[`/api/endpoints/query/${definition.name}`] = {
@@ -68,7 +78,9 @@ export function buildOpenApi(version: string, endpoints: readonly Endpoint[]): J
   for (const { definition, explainQuery } of endpoints)
     if (explainQuery !== undefined)
       paths[`/api/endpoints/explain/${definition.name}`] = { get: describeExplain(explain, definition) };
-  return { ...document, info: { ...document.info, version }, paths: { ...paths, ...document.paths } };
+  for (const [path, item] of Object.entries(document.paths))
+    paths[path] = 'servers' in item ? { ...item, servers } : item;
+  return { ...document, info: { ...document.info, version }, paths };
 }
 
 /** Replaces the error codes of each operation by responses. */
@@ -110,13 +122,19 @@ function withErrorResponses(
       content: errorContent,
     };
   }
-  return { ...operation, responses: { ...responses, ...operation.responses } };
+  // Linters require both a summary and a description.
+  return {
+    description: operation.summary,
+    ...operation,
+    responses: { ...responses, ...operation.responses },
+  };
 }
 
 function describeQuery(template: Operation, definition: Endpoint['definition']): Json {
   const { id, name, description, parameters } = toCatalogEntry(definition);
   return {
     operationId: name,
+    tags: ['queries'],
     summary: description,
     description: `Also at /api/endpoints/query/${id}.`,
     parameters: [...parameters.map(describeParameter), ...(template.parameters ?? [])],
@@ -141,8 +159,9 @@ function describeQueryByPost(
   };
   return {
     operationId: `post:${name}`,
+    tags: ['queries'],
     summary: description,
-    description: 'Like GET, with the parameters in the body, or some of them in the URL. At most 64 KiB.',
+    description: 'Like GET, with the parameters in the body. At most 64 KiB.',
     requestBody: {
       required: true,
       content: { 'application/json': content, 'application/x-www-form-urlencoded': content },
@@ -164,14 +183,14 @@ function describeRows(template: Operation, definition: Endpoint['definition']): 
     properties: { result: { type: 'array', maxItems: max_rows, items: row } },
   };
   const { 200: rows, ...otherResponses } = template.responses;
-  const content = { [JSON_TYPE]: { schema }, ...(rows?.['content'] as Json) };
-  return { 200: { ...rows, content }, ...otherResponses };
+  return { 200: { ...rows, content: { 'application/json': { schema } } }, ...otherResponses };
 }
 
 function describeExplain(template: Operation, definition: Endpoint['definition']): Json {
   const { id, name, parameters } = toCatalogEntry(definition);
   return {
     operationId: `explain:${name}`,
+    tags: ['explanations'],
     summary: `Explains a result of ${name}: how many records remain after each condition of its query.`,
     description: `Also at /api/endpoints/explain/${id}.`,
     parameters: parameters.map(describeParameter),

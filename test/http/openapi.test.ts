@@ -76,8 +76,8 @@ describe('GET /openapi.json', () => {
       .map(path => path.slice('/api/endpoints/query/'.length));
 
   const rowSchemaOf = (name: string) =>
-    operationOf(`/api/endpoints/query/${name}`).responses['200']?.content?.['application/json; charset=utf-8']
-      ?.schema.properties?.['result']?.items;
+    operationOf(`/api/endpoints/query/${name}`).responses['200']?.content?.['application/json']?.schema
+      .properties?.['result']?.items;
 
   test('an independent validator accepts the document, with and without a token', async () => {
     for (const headers of [{ 'X-API-KEY': API_KEY }, {}])
