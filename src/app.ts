@@ -400,6 +400,7 @@ async function openErasure(
 function routeDependencies(
   { config, clock, catalog, state, metrics }: Context,
   metricsOpen: boolean,
+  internalUrl: () => string | undefined = () => undefined,
 ): RouteDependencies {
   const version = readVersion();
   const sampler = new MetricSampler({ config, version, state, clock });
@@ -407,6 +408,7 @@ function routeDependencies(
     version,
     storeName: config.storeName,
     catalog,
+    internalUrl,
     serving: () => state.serving,
     state: () => state.status,
     isRecoverable: () => !state.hasFailed,
@@ -450,7 +452,9 @@ function isOneListener({ publicAddress, internalAddress }: ServeConfig): boolean
 async function openListeners(context: Context<ServeConfig>): Promise<Pick<App, 'publicUrl' | 'internalUrl'>> {
   const { config, timer, observe, closers, unsentResponses, connectionLimit } = context;
   const { publicAddress, internalAddress, corsOrigins, accessLog: hasAccessLog } = config;
-  const dependencies = routeDependencies(context, config.metricsOpen);
+  const isOne = isOneListener(config);
+  let internalUrl: string | undefined;
+  const dependencies = routeDependencies(context, config.metricsOpen, () => (isOne ? '/' : internalUrl));
   const [forPublic, forInternal] = [publicRoutes(dependencies), internalRoutes(dependencies)];
   const authThrottle = new AuthThrottle(timer);
   const clientAddressOf = clientAddressReader(config.trustedProxies);
@@ -463,14 +467,9 @@ async function openListeners(context: Context<ServeConfig>): Promise<Pick<App, '
     closers.add('listeners', () => listener.close());
     return listener.url;
   };
-  if (isOneListener(config)) {
-    const url = await open('public', publicAddress, [...forPublic, ...forInternal]);
-    return { publicUrl: url, internalUrl: url };
-  }
-  return {
-    publicUrl: await open('public', publicAddress, forPublic),
-    internalUrl: await open('internal', internalAddress, forInternal),
-  };
+  const publicUrl = await open('public', publicAddress, isOne ? [...forPublic, ...forInternal] : forPublic);
+  internalUrl = isOne ? publicUrl : await open('internal', internalAddress, forInternal);
+  return { publicUrl, internalUrl };
 }
 
 /** The errors with which the listeners of a configuration would fail to open. */

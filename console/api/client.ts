@@ -58,6 +58,18 @@ export function fetchAlerts(signal: AbortSignal): Promise<readonly Alert[]> {
   return send(client => client.listAlerts({ signal }));
 }
 
+/** The URL of the internal listener, for commands. Only the API description has it. */
+export async function fetchInternalUrl(): Promise<string> {
+  try {
+    const response = await fetch('openapi.json', { headers: { 'X-API-KEY': readToken() ?? '' } });
+    const { paths } = await response.json();
+    const url: string = paths['/api/logs'].servers[0].variables.internal_url.default;
+    return new URL(url, location.href).href.replace(/\/$/, '');
+  } catch {
+    return 'http://127.0.0.1:4001'; // the default
+  }
+}
+
 export function ageSeconds({ ranAtLocal }: QueryResult): number {
   return Math.max(0, (Date.now() - ranAtLocal) / 1000);
 }

@@ -1,9 +1,7 @@
 // How to send a log record, for an empty store or log kind.
-import { h } from '../dom.ts';
+import { fetchInternalUrl } from '../api/client.ts';
+import { h, replaceChildren } from '../dom.ts';
 import { createCopyButton } from './controls.ts';
-
-/** The default of --internal-port. The public API does not name the address of the internal listener. */
-const INTERNAL_PORT = 4001;
 
 const createRecord: Readonly<Record<string, (project: string) => object>> = {
   edge: project => ({
@@ -34,22 +32,20 @@ export function createFirstLogHelp(kind: string, project: string, title: string,
   const createToken = 'DENDRO_TOKEN=$(dendro token create --name sender --scope ingest)';
   const create = createRecord[source] ?? createPlainRecord;
   const record = JSON.stringify(create(project || 'my-project')).replaceAll("'", "'\\''");
-  const url = `http://${location.hostname}:${INTERNAL_PORT}/api/logs?source_name=${source}`;
-  const send = `curl -X POST '${url}' -H "X-API-KEY: $DENDRO_TOKEN" -H 'Content-Type: application/json' -d '${record}'`;
+  const send = fetchInternalUrl().then(
+    url =>
+      `curl -X POST '${url}/api/logs?source_name=${source}' -H "X-API-KEY: $DENDRO_TOKEN" -H 'Content-Type: application/json' -d '${record}'`,
+  );
   return [
     h('h2', {}, title),
     h('p', {}, `${reason}Create a token for senders on the server:`),
-    createCommand(createToken, 'Copy the first command'),
+    createCommand(Promise.resolve(createToken), 'Copy the first command'),
     h('p', {}, 'Then send a record:'),
     createCommand(send, 'Copy the second command'),
     h(
       'p',
       { class: 'muted' },
-      `The record can be queried within seconds. Logs go to the internal listener: port ${INTERNAL_PORT} of the server, unless `,
-      h('code', {}, '--internal-host'),
-      ' or ',
-      h('code', {}, '--internal-port'),
-      ' say otherwise.',
+      'The record can be queried within seconds. The address is that of the internal listener as the server knows it; from another machine or through a proxy, it can be another one.',
     ),
   ];
 }
@@ -59,8 +55,12 @@ export function createStoreHelp(kind: string, project: string): HTMLElement[] {
   return createFirstLogHelp(kind, project, 'Send your first log', reason);
 }
 
-function createCommand(command: string, copyLabel: string): HTMLElement {
-  const button = createCopyButton('Copy', () => command);
-  button.setAttribute('aria-label', copyLabel);
-  return h('div', { class: 'command' }, h('code', {}, command), button);
+function createCommand(command: Promise<string>, copyLabel: string): HTMLElement {
+  const host = h('div', { class: 'command' });
+  void command.then(text => {
+    const button = createCopyButton('Copy', () => text);
+    button.setAttribute('aria-label', copyLabel);
+    replaceChildren(host, h('code', {}, text), button);
+  });
+  return host;
 }

@@ -1,6 +1,6 @@
 // The alerts view: all alerts of the server, their instances, and their problems of the last 7 days on a time line. It only reads: a
 // silence needs the internal listener, so the view shows the command for it.
-import { type Alert, ApiError, fetchAlerts } from '../api/client.ts';
+import { type Alert, ApiError, fetchAlerts, fetchInternalUrl } from '../api/client.ts';
 import { createTable } from '../components/data-table.ts';
 import { createLoadingMessage } from '../components/messages.ts';
 import { h, replaceChildren } from '../dom.ts';
@@ -160,15 +160,15 @@ function createHistory({ name, history }: Alert): HTMLElement {
 }
 
 function createSilenceHelp(name: string): HTMLElement {
+  const command = h('pre', { tabindex: 0, 'aria-label': 'Command' });
+  void fetchInternalUrl().then(url => {
+    command.textContent = `dendro alert silence '${name}' --for 2h --url ${url}`;
+  });
   return h(
     'details',
     { class: 'alert-details', id: `silence ${name}` },
     h('summary', {}, 'Silence'),
     h('p', {}, 'With a token of the scope admin, and the URL of the internal listener:'),
-    h(
-      'pre',
-      { tabindex: 0, 'aria-label': 'Command' },
-      `dendro alert silence '${name}' --for 2h --url http://127.0.0.1:4001`,
-    ),
+    command,
   );
 }

@@ -9,6 +9,7 @@ import { LOG_KINDS } from '../domain/log-columns.ts';
 import { logTo } from '../observe/log.ts';
 import { openStore } from '../store/open-store.ts';
 import { systemClock } from '../system/clock.ts';
+import { toReachable } from '../system/reachable-url.ts';
 import { every, systemTimer } from '../system/timer.ts';
 import type { Io } from './io.ts';
 import { closeWithinLimit, waitForStopSignal } from './serve.ts';
@@ -81,7 +82,7 @@ async function serveDemo(
   });
   observe({ type: 'listening', listener: 'public', url: app.publicUrl });
   observe({ type: 'listening', listener: 'internal', url: app.internalUrl });
-  io.stdout.write(describeDemo(app.publicUrl, token));
+  io.stdout.write(describeDemo(toReachable(app.publicUrl), token));
   try {
     observe({ type: 'stopping', signal: await Promise.race([stopSignal, app.storeFailed]) });
   } finally {
@@ -92,7 +93,7 @@ async function serveDemo(
 }
 
 async function post(app: App, token: string, kind: string, records: readonly unknown[]): Promise<void> {
-  const response = await fetch(`${app.internalUrl}/api/logs?source_name=${kind}`, {
+  const response = await fetch(`${toReachable(app.internalUrl)}/api/logs?source_name=${kind}`, {
     method: 'POST',
     headers: { 'X-API-KEY': token, 'Content-Type': 'application/json' },
     body: JSON.stringify(records),

@@ -4,6 +4,7 @@ import { type App, startApp } from '../app.ts';
 import { findUnknownVariables, type Invocation, readServeConfig } from '../config.ts';
 import type { Observe } from '../observe/event.ts';
 import { logTo } from '../observe/log.ts';
+import { toReachable } from '../system/reachable-url.ts';
 import { readVersion } from '../system/version.ts';
 import type { FirstToken } from '../token/token-file.ts';
 import type { Io } from './io.ts';
@@ -56,11 +57,6 @@ export async function serve(invocation: Invocation, io: Io): Promise<void> {
     await closeWithinLimit(app, observe, io);
   }
   observe({ type: 'stopped' });
-}
-
-/** The URL with an address that a browser on this machine can open, if the server listens on all of them. */
-function toReachable(url: string): string {
-  return url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, '//127.0.0.1');
 }
 
 /** 10 s for running requests, then 5 s to finish a running flush and to close the store. */

@@ -1,7 +1,7 @@
 // A listener: an HTTP server for a list of routes, with timeouts and graceful shutdown. It defines no routes.
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { OperatorError } from '../domain/errors.ts';
 import {
   HEADERS_TIMEOUT_MS,
@@ -52,7 +52,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   await bind(server, options);
   let closing: Promise<void> | undefined;
   return {
-    url: urlOf(options.tls === undefined ? 'http' : 'https', server.address() as AddressInfo),
+    url: urlOf(options, server.address() as AddressInfo),
     close: () => {
       closing ??= shutDown(server, options.connectionLimit);
       return closing;
@@ -101,8 +101,10 @@ function toListenError(
   );
 }
 
-function urlOf(protocol: string, { address, family, port }: AddressInfo): string {
-  return `${protocol}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+/** With the host name of the configuration, because a certificate has it. */
+function urlOf({ tls, address: { host } }: ListenerOptions, { address, family, port }: AddressInfo): string {
+  const name = isIP(host) === 0 ? host : family === 'IPv6' ? `[${address}]` : address;
+  return `${tls === undefined ? 'http' : 'https'}://${name}:${port}`;
 }
 
 /** Reads the address once, so that Node remembers it. A first read after the client has disconnected would find none. */

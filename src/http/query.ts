@@ -11,6 +11,7 @@ import { explainEndpoint, requireExplainQuery } from '../endpoint/explain.ts';
 import { bindParameters, listFallbacks, readIsoTimestamps, readOnce } from '../endpoint/parameters.ts';
 import { type RunOptions, runEndpoint } from '../endpoint/run-endpoint.ts';
 import { STUDIO_ENDPOINT, type Studio } from '../studio/studio.ts';
+import { hostOf, toReachable } from '../system/reachable-url.ts';
 import { allows, type Token } from '../token/token.ts';
 import { authenticate, findToken } from './authenticate.ts';
 import { readBodyParameters } from './body-parameters.ts';
@@ -176,17 +177,22 @@ export async function handleCatalog(
   );
 }
 
-/** Without a valid token: the built-in endpoints and those of enabled packs. With a valid token: every endpoint that it may call. */
+/**
+ * Without a valid token: the built-in endpoints and those of enabled packs. With a valid token: every endpoint that it may call, and
+ * the URL of the internal listener.
+ */
 export async function handleOpenApi(
-  { version, catalog, serving }: RouteDependencies,
+  { version, catalog, serving, internalUrl }: RouteDependencies,
   { raw }: HttpRequest,
 ): Promise<HttpResponse> {
   const ready = serving();
   const found = ready === undefined ? 'no_token' : findToken(ready, raw);
-  const body =
-    typeof found === 'string'
-      ? openApiWithoutToken(version, catalog.endpoints)
-      : JSON.stringify(buildOpenApi(version, listCallable(catalog, found)));
+  const describe = (token: Token) => {
+    const url = internalUrl?.();
+    const reachable = url && toReachable(url, hostOf(raw.headers.host));
+    return JSON.stringify(buildOpenApi(version, listCallable(catalog, token), reachable));
+  };
+  const body = typeof found === 'string' ? openApiWithoutToken(version, catalog.endpoints) : describe(found);
   const headers = toHeaderList({
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'private, no-cache',

@@ -35,6 +35,8 @@ export interface RouteDependencies {
   readonly version: string;
   readonly storeName: StoreName;
   readonly catalog: Catalog;
+  /** The URL of the internal listener, for requests with a valid token. `/` if it is the public one too; undefined: there is none. */
+  readonly internalUrl?: () => string | undefined;
   /** Undefined while the server starts or stops. */
   readonly serving: () => ServingDependencies | undefined;
   readonly state: () => 'starting' | 'ok' | 'unavailable';

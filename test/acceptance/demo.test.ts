@@ -15,19 +15,23 @@ describe('dendro demo', () => {
   let output = '';
   let ended: Promise<number | null>;
   beforeAll(async () => {
-    child = spawn(process.execPath, [BIN, 'demo', '--port', '0', '--internal-port', '0'], {
-      cwd: workingDirectory.path,
-      // The demo must use neither the operator's key nor the operator's store, nor TLS for its own traffic.
-      env: {
-        PATH: process.env['PATH'],
-        TMPDIR: temporary.path,
-        DENDRO_API_KEY: PROCESS_API_KEY,
-        DENDRO_STORE: 'clickhouse://127.0.0.1:1/operators_own',
-        DENDRO_INTERNAL_TLS_CERT: '/operators-own/cert.pem',
-        DENDRO_INTERNAL_TLS_KEY: '/operators-own/key.pem',
+    child = spawn(
+      process.execPath,
+      [BIN, 'demo', '--host', '0.0.0.0', '--port', '0', '--internal-port', '0'],
+      {
+        cwd: workingDirectory.path,
+        // The demo must use neither the operator's key nor the operator's store, nor TLS for its own traffic.
+        env: {
+          PATH: process.env['PATH'],
+          TMPDIR: temporary.path,
+          DENDRO_API_KEY: PROCESS_API_KEY,
+          DENDRO_STORE: 'clickhouse://127.0.0.1:1/operators_own',
+          DENDRO_INTERNAL_TLS_CERT: '/operators-own/cert.pem',
+          DENDRO_INTERNAL_TLS_KEY: '/operators-own/key.pem',
+        },
+        stdio: ['ignore', 'pipe', 'inherit'],
       },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    );
     ended = once(child, 'exit').then(([code]) => code as number | null);
     await new Promise<void>((resolve, reject) => {
       child.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -53,6 +57,7 @@ describe('dendro demo', () => {
     ).rows;
 
   test('prints the address of its console, the start page of the project with the incident', async () => {
+    expect(link().hostname).toBe('127.0.0.1'); // not 0.0.0.0, on which it listens
     expect(`${link().pathname}${link().search}`).toBe('/?project=stormy-harbor');
     const response = await fetch(link());
     expect(response.headers.get('content-type')).toContain('text/html');

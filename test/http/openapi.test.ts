@@ -7,8 +7,9 @@ import { internalRoutes, publicRoutes } from '../../src/http/routes.ts';
 import type { RouteDependencies } from '../../src/http/serving.ts';
 import { ACCEPTED_NAMES } from '../../src/logs/source-name.ts';
 import { readVersion } from '../../src/system/version.ts';
-import { API_KEY } from '../support/app.ts';
+import { API_KEY, startTestApp } from '../support/app.ts';
 import { BUILT_IN, SLEEP } from '../support/custom-endpoints.ts';
+import { findFreePort } from '../support/process.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
 import { useApp, useEndpoints, useTokens } from '../support/use-app.ts';
@@ -115,6 +116,36 @@ describe('GET /openapi.json', () => {
     const open = operations().filter(({ security }) => security?.length === 0); // those that need no token
     const paths = ['/health', '/health/ready', '/health/live', '/openapi.json'];
     expect(open.map(({ line }) => line)).toEqual(paths.map(path => `GET ${path}`));
+  });
+
+  test('has the URL of the internal listener for a valid token only', async () => {
+    const urlOf = ({ paths }: Document) =>
+      (paths['/api/logs'] as { servers?: { variables: { internal_url: { default: string } } }[] })
+        .servers?.[0]?.variables.internal_url.default;
+    expect(urlOf(document)).toBe(app.internalUrl);
+    for (const headers of [{}, { 'X-API-KEY': 'wrong' }])
+      expect(urlOf(await read(headers))).toBe('http://127.0.0.1:4001');
+    // On all addresses, it has the host of the request; in one listener with the public one, it is relative.
+    const anywhere = await startTestApp({ internalAddress: { host: '0.0.0.0', port: 0 } });
+    const named = await startTestApp({ internalAddress: { host: 'localhost', port: 0 } });
+    const [{ port }, freePort] = [new URL(anywhere.internalUrl), await findFreePort()];
+    const address = { host: '127.0.0.1', port: freePort };
+    const shared = await startTestApp({ publicAddress: address, internalAddress: address });
+    try {
+      const target = `GET /openapi.json HTTP/1.1\r\nX-API-KEY: ${API_KEY}\r\nHost: `;
+      for (const [host, url] of [
+        ['logs.example.com:80', `http://logs.example.com:${port}`],
+        ['[::1]:4000', `http://[::1]:${port}`],
+        ['%', `http://127.0.0.1:${port}`],
+      ])
+        expect(urlOf(JSON.parse((await sendRaw(anywhere.url, `${target}${host}\r\n\r\n`)).body))).toBe(url);
+      expect(urlOf(JSON.parse((await named.get('/openapi.json')).text))).toMatch(/^http:\/\/localhost:\d+$/);
+      expect(urlOf(JSON.parse((await shared.get('/openapi.json')).text))).toBe('/');
+    } finally {
+      await anywhere.close();
+      await shared.close();
+      await named.close();
+    }
   });
 
   test('all responses without a token share one copy of the document, because they may wait in the auth throttle', async () => {
