@@ -58,7 +58,7 @@ function* readJson(text: string): Iterable<[string, string]> {
 
 function invalid(name: string, problem: string): DendroError {
   const param = [...name].slice(0, MAX_SHOWN_LENGTH).join('');
-  return new DendroError('invalid_parameter', `a parameter ${problem}`, { param });
+  return new DendroError('invalid_parameter', `${param} ${problem}`, { param });
 }
 
 function unsupportedType(): DendroError {
