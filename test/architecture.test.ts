@@ -115,6 +115,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/maintenance.ts': ['store/store.ts', 'observe'],
   'store/duckdb': [
     'store/store.ts',
+    'store/condition-sql.ts',
     'store/log-sql.ts',
     'store/batch-lines.ts',
     'store/results.ts',

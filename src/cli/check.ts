@@ -5,7 +5,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { findListenerProblems, loadConfiguredEndpoints } from '../app.ts';
 import { type Invocation, nameOf, readServeConfig, type ServeConfig } from '../config.ts';
 import { type Damage, formatDamage } from '../domain/damage.ts';
-import { DendroError, OperatorError, UsageError } from '../domain/errors.ts';
+import { DendroError, joinProblems, OperatorError, UsageError } from '../domain/errors.ts';
 import { type Catalog, createCatalog, loadCatalog } from '../endpoint/catalog.ts';
 import { type ComparedStore, compareStores } from '../endpoint/parity.ts';
 import { runPreflight } from '../endpoint/preflight.ts';
@@ -34,7 +34,7 @@ export async function check(invocation: Invocation, io: Io): Promise<void> {
   const isParity = invocation.isOn('parity');
   // Standard output gets one JSON document: if checkParity runs, it prints that document.
   if (isJson && (hasProblems || !isParity)) printFindings(findings, io);
-  if (hasProblems) throw toOneError(findings.problems);
+  if (hasProblems) throw joinProblems(findings.problems);
   if (isParity) return checkParity(invocation, config, io);
   if (isJson) return;
   const { stdout } = io;
@@ -150,13 +150,6 @@ function printFindings(
     store_of_earlier_release: isOldStore,
   };
   stdout.write(`${JSON.stringify(findings, undefined, 2)}\n`);
-}
-
-function toOneError(problems: readonly Error[]): Error {
-  const [only = new Error(), ...others] = problems;
-  if (others.length === 0) return only;
-  const list = problems.map(({ message }, index) => `(${index + 1}) ${message}`);
-  return new OperatorError(`${problems.length} problems: ${list.join('; ')}`);
 }
 
 /**

@@ -95,6 +95,14 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
 
+/** One error in place of several. */
+export function joinProblems(problems: readonly Error[]): Error {
+  const [only = new Error(), ...others] = problems;
+  if (others.length === 0) return only;
+  const list = problems.map(({ message }, index) => `(${index + 1}) ${message}`);
+  return new OperatorError(`${problems.length} problems: ${list.join('; ')}`);
+}
+
 /**
  * Whether the error is a defect of the program, such as reading a property of undefined. Such an error is never retried as if a
  * store or a network had failed, and is logged with its stack. A SyntaxError does not count as a defect, because JSON.parse also

@@ -2,7 +2,7 @@
 // then fails, and a reload keeps the current endpoints (live-catalog.ts).
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { OperatorError } from '../domain/errors.ts';
+import { joinProblems, OperatorError } from '../domain/errors.ts';
 import { MAX_SQL_BYTES } from '../domain/limits.ts';
 import type { Condition } from '../store/condition.ts';
 import type { KindOrAll } from '../store/log-sql.ts';
@@ -131,17 +131,22 @@ export function fillQuery(
 }
 
 /**
- * Lets the store validate the SQL of every endpoint; throws for the first that it rejects. Of the endpoints that are part of Dendro, the
+ * Lets the store validate the SQL of every endpoint; throws one error for all that it rejects. Of the endpoints that are part of Dendro, the
  * embedded store validates none, because it has the tables that their tests have, and ClickHouse validates the SQL of one log kind:
  * the start would take several times as long.
  */
 export async function checkCatalog(catalog: Catalog, store: Store, signal?: AbortSignal): Promise<void> {
+  const problems: OperatorError[] = [];
   for (const endpoint of catalog.endpoints) {
     signal?.throwIfAborted();
-    const selections = listSelections(endpoint.definition);
-    if (!endpoint.isShipped) await checkEndpoint(endpoint, store);
-    else if (store.name !== 'duckdb') await checkEndpoint(endpoint, store, selections.slice(0, 1));
+    if (endpoint.isShipped && store.name === 'duckdb') continue;
+    const selections = listSelections(endpoint.definition).slice(0, endpoint.isShipped ? 1 : undefined);
+    await checkEndpoint(endpoint, store, selections).catch((error: Error) => {
+      if (!(error instanceof OperatorError)) throw error;
+      problems.push(error);
+    });
   }
+  if (problems.length > 0) throw joinProblems(problems);
 }
 
 export async function checkEndpoint(

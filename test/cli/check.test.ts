@@ -189,6 +189,20 @@ describe('dendro check', () => {
     );
   });
 
+  test('lists all endpoints with a pattern of like that DuckDB could match for hours', async () => {
+    const sql = "select 1 as answer where $number like '%a%b%c%'";
+    const yamlOf = (name: string, id: string) =>
+      FAULT.yaml.replaceAll('test.fault', name).replace(/^id: .*$/m, `id: ${id}`);
+    const { folder, remove } = writeEndpointFolders({
+      'test.one': { yaml: yamlOf('test.one', 'd2f7a3de-0d3c-4c39-8a0d-0e6d7f6b1a01'), sql },
+      'test.two': { yaml: yamlOf('test.two', 'd2f7a3de-0d3c-4c39-8a0d-0e6d7f6b1a02'), sql },
+    });
+    expect(onlyLine(await check(['--endpoints', folder]))).toMatch(
+      /2 problems: \(1\) \S*test\.one\/duckdb\.sql: uses like with more than 2 wildcards.*\(2\) \S*test\.two/,
+    );
+    remove();
+  });
+
   test('reports all problems in one line, and with --json as a list', async () => {
     const args = ['--tokens', 'text', '--endpoints', 'text', '--json'];
     const found = await check(args);

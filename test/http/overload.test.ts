@@ -1,10 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { API_KEY, fetchResponse, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
-import { BUILT_IN, type CustomEndpoints, SLEEP, writeEndpointFolders } from '../support/custom-endpoints.ts';
+import {
+  BUILT_IN,
+  type CustomEndpoints,
+  EXPLORE,
+  SLEEP,
+  writeEndpointFolders,
+} from '../support/custom-endpoints.ts';
+import { useDirectory } from '../support/hooks.ts';
 import { openConnection, rawRequest } from '../support/raw-http.ts';
+import { edgeRecord } from '../support/record.ts';
+import { STUDIO_CONFIG } from '../support/studio-client.ts';
 import { useEndpoints, useTokens } from '../support/use-app.ts';
 
 const SLOW = '/api/endpoints/query/test.sleep?milliseconds=60000';
@@ -151,5 +160,96 @@ describe('a server with many slow queries of one token', () => {
     await Promise.all(slow);
     await close();
     rmSync(dataDirectory, { recursive: true, force: true });
+  });
+});
+
+describe('hostile patterns', () => {
+  const LIMIT_SECONDS = 5;
+  const PATTERN = {
+    yaml: `
+id: 6f0d3c1e-57b2-4d0c-9a51-0c6f0b7e2d11
+name: test.pattern
+description: An endpoint for tests.
+reads: edge
+parameters:
+  pattern: { type: pattern, description: Any pattern. }
+  text: { type: text, description: Any text. }
+columns:
+  count: { type: integer, description: The records that match. }
+cache: none
+`,
+    sql: `select count(*) as count from edge_logs
+where regexp_matches(event_message, $pattern) or regexp_matches(event_message, $text, 's')`,
+  };
+  const own = useEndpoints({ pattern: PATTERN });
+  const directory = useDirectory();
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      ...STUDIO_CONFIG,
+      endpointFolders: { builtIn: BUILT_IN, packs: [EXPLORE], custom: own.folder },
+      store: { ...testStoreOptions(directory), queryTimeoutSeconds: LIMIT_SECONDS },
+    });
+  });
+  afterEach(() => app.close());
+  const WILDCARDS = ['.*', '.*?', '.', '.+', '[\\s\\S]*', '\\C*', '(?s:.*)', '(?s)(?-i).*'];
+  const AROUND = [
+    '(?s)X',
+    '(?s)^X',
+    '(?s)^.*X$',
+    '(?is)X',
+    '(?ms)X',
+    'X',
+    '(?:)(?s)X',
+    '(?s:X)',
+    '(?s)(?:X)',
+    '(?sU)X$',
+  ];
+  const patterns = AROUND.flatMap(around =>
+    WILDCARDS.map(wildcard => around.replace('X', () => [...'abcdefghQ'].join(wildcard))),
+  );
+  const likes = ['%', '_%', '%_', '%%', '%\\_%'].flatMap(wildcard =>
+    ['X', '%X', '%X%', '_X_'].map(around => around.replace('X', () => [...'abcdefghQ'].join(wildcard))),
+  );
+  const quote = (text: string) => `'${text.replaceAll('\\', '\\\\')}'`;
+  const select = (condition: string) => `select id from edge_logs where ${condition}`;
+  const doors: [door: string, name: string, parameters: Record<string, string>[]][] = [
+    ['usage.api-counts', 'usage.api-counts', patterns.map(project => ({ project, interval: 'hourly' }))],
+    ['an own endpoint', 'test.pattern', patterns.flatMap(each => [{ pattern: each }, { text: each }])],
+    [
+      'a search',
+      'logs.search',
+      likes.map(like => ({
+        project: 'p',
+        query: `url:${like.replaceAll(/[%_\\]+/g, '*').slice(0, 9)} -zzz`,
+      })),
+    ],
+    [
+      'Studio',
+      'logs.all',
+      [
+        ...likes.map(like => select(`event_message like ${quote(like)}`)),
+        ...patterns.map(pattern => select(`regexp_contains(event_message, ${quote(pattern)})`)),
+      ].map(sql => ({ project: 'p', sql })),
+    ],
+  ];
+
+  test('each of more than 300 ends within the time limit, in every place that takes one', async () => {
+    const text = 'abcdefgh'.repeat(2500);
+    const at = '2026-11-14T12:34:00Z';
+    await app.append('edge', [edgeRecord({ id: 'long', at, project: 'p', message: text, url: text })]);
+    const slow: unknown[] = [];
+    let count = 0;
+    for (const [door, name, requests] of doors)
+      for (const parameters of requests) {
+        const startedAt = performance.now();
+        const { status } = await app.query(name, parameters);
+        count++;
+        const seconds = (performance.now() - startedAt) / 1000;
+        if (![200, 400].includes(status) || seconds > LIMIT_SECONDS + 1)
+          slow.push([door, parameters, status]);
+      }
+    expect(slow).toEqual([]);
+    expect(count).toBeGreaterThan(300);
   });
 });

@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FORBIDDEN_FUNCTIONS, SYSTEM_VIEW } from '../../src/store/duckdb/allowed-sql.ts';
 import { DuckDBInstance } from '../../src/store/duckdb/driver.ts';
@@ -166,6 +167,44 @@ describe('validation of a saved query', () => {
   });
 
   test.each([
+    ["project like '%a%'", undefined],
+    ["project like '%a%b'", undefined],
+    ["project not like 'a_b%' and project ilike '%a%' and project glob '*a*'", undefined],
+    ["project like '100\\%\\%\\%%' escape '\\'", undefined],
+    ["project similar to '(?s)(a.*)*b.*c.*d'", undefined],
+    ['project ~ $project and project !~ $project and not regexp_full_match(project, $project)', undefined],
+    ["project /* ü */ similar to '%a%b%'", 'similar to with more than 2 wildcards'],
+    ['project not similar to $project', 'similar to with a pattern that is not a text in quotes'],
+    ["regexp_matches(project, $project, 's')", undefined],
+    ['project like $project', 'like with a pattern that is not a text in quotes'],
+    ["project not like project || '%'", 'not like with a pattern that is not a text in quotes'],
+    ["project like '%a%b%'", 'like with more than 2 wildcards'],
+    ["project like '%_%b'", 'like with more than 2 wildcards'],
+    ["list_filter([project], lambda x: x ILIKE '%a%b%c%') = []", 'ilike with more than 2 wildcards'],
+    ["project ilike '%a%b'", 'ilike with two wildcards of which the second is not at the end'],
+    ["project glob '*a*b'", 'glob with two wildcards of which the second is not at the end'],
+    ["project glob '*[a-c]*'", 'glob with more than 2 wildcards'],
+    ["project like '%a%b' escape '$'", 'like with two wildcards of which the second is not at the end'],
+    ["not_ilike_escape(project, '%a%b%', '$')", 'not ilike with more than 2 wildcards'],
+    ["project like 'a' escape $project", 'like with a pattern that is not a text in quotes'],
+  ])('the condition %s is rejected: %s', async (condition, reason) => {
+    const found = await findProblem(`select id, timestamp from edge_logs where ${condition}`);
+    expect(found).toBe(
+      reason &&
+        `uses ${reason}, which is not allowed: DuckDB can take hours for one text; use contains(), starts_with(), ends_with() or regexp_matches()`,
+    );
+  });
+
+  test.each(['system.main.regexp_matches', 'system.regexp_matches'])(
+    'the function %s is rejected, because of its schema',
+    async name => {
+      expect(await findProblem(`select id, timestamp from edge_logs where ${name}('a', project)`)).toBe(
+        `calls the function ${name}, which is not allowed: write its name without a catalog and a schema`,
+      );
+    },
+  );
+
+  test.each([
     ['text', "'x'", true],
     ['text', '1', false],
     ['integer', 'count(*)', true],
@@ -187,6 +226,81 @@ describe('validation of a saved query', () => {
     expect(
       await findProblem('select cast(project as integer)::varchar as id, timestamp from edge_logs'),
     ).toBeUndefined();
+  });
+});
+
+describe('regular expressions', () => {
+  /** Whether a text of 5 KB matches. Fails if DuckDB does not end, or if it cannot be interrupted. */
+  const matches = async (condition: string, project: string) => {
+    const sql = `select ${condition} as value from (select repeat('abcdefgh', 600 + range::integer) as text from range(1)) where $project is not null`;
+    const query = { sql, columns: [{ name: 'value', type: 'json' as const }], maxRows: 10 };
+    const { rows } = await opened.store.query(query, { project: { type: 'text', value: project } });
+    return rows[0]?.[0];
+  };
+
+  test.each([
+    ['regexp_matches(text, $project)', '(?s)a.*b.*c.*d.*e.*f.*Q'],
+    ['regexp_matches(text, $project)', '(?s)^.*a.*b.*c.*d.*e.*Q$'],
+    ['regexp_matches(text, $project)', 'a(?s:.*)b(?s:.*)c(?s:.*)d(?s:.*)e(?s:.*)Q'],
+    ['regexp_matches(text, $project)', '(?-i)(?U-m)(?Us-i)a.*b.*c.*d.*e.*f.*Q'],
+    ['text.regexp_matches($project)', '(?s)a.*?b.*?c.*?d.*?e.*?f.*?Q'],
+    ["regexp_matches(text, $project, 's')", 'a.*b.*c.*d.*e.*f.*Q'],
+    ["regexp_matches(text, '(?s)' || $project)", 'a.*b.*c.*d.*e.*f.*Q'],
+    ['text similar to $project', '(?s)a.*b.*c.*d.*e.*f.*Q'],
+  ])('%s ends for %s', async (condition, project) => {
+    expect(await matches(condition, project)).toBe('false');
+  });
+
+  test('the option l searches for the text itself', async () => {
+    const rows = await opened.rowsOf(
+      "select regexp_matches('a+b', 'a+b', 'l')::varchar as id, now() as timestamp",
+      ['text', 'unix_microseconds'],
+    );
+    expect(rows[0]?.[0]).toBe('true');
+  });
+
+  test('a random expression matches the same texts as without what DuckDB replaces', async () => {
+    const texts = [
+      '',
+      'a',
+      'b',
+      'ab',
+      'ba',
+      'abc',
+      'xabc',
+      'abcx',
+      'a\nb',
+      'a\nbc',
+      '\n',
+      'a%b',
+      'a_b',
+      'A',
+      'é',
+      'cab',
+    ];
+    const values = { texts: { type: 'texts' as const, value: texts } };
+    const parts =
+      'a b c é . .* .*? .+ (?s) (?-s) (?i) (?U) (?s-i) (?m) (?: (?s: (?i: (?-s: ( ) ) | ^ $ \\A \\z \\Q \\E \\[ [ab] [^a] [\\s\\S] * + ? {0} {2} \\n % _ \\. \\b (?P<s>';
+    const pattern = fc
+      .array(fc.constantFrom(...parts.split(' ')), { minLength: 1, maxLength: 8 })
+      .map(each => each.join(''))
+      .map(each => each + ')'.repeat(Math.max(0, each.split('(').length - each.split(')').length)));
+    await fc.assert(
+      fc.asyncProperty(pattern, async project => {
+        if ((await opened.store.validatePattern(project)) !== undefined) return;
+        const select = (regex: string) =>
+          `select count(*)::varchar as id, now() as timestamp from unnest($texts) as t(text) where regexp_matches(text, ${regex})`;
+        const run = (regex: string) =>
+          opened.rowsOf(select(regex), ['text', 'unix_microseconds'], {
+            ...values,
+            project: { type: 'text', value: project },
+          });
+        // A pattern that depends on the row is not replaced.
+        const [replaced, plain] = await Promise.all([run('$project'), run('$project || left(text, 0)')]);
+        expect([project, replaced[0]?.[0]]).toEqual([project, plain[0]?.[0]]);
+      }),
+      { numRuns: 500 },
+    );
   });
 });
 

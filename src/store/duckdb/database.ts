@@ -8,6 +8,7 @@ import { OperatorError } from '../../domain/errors.ts';
 import { createDirectory } from '../../system/files.ts';
 import { type DuckDBConnection, DuckDBInstance } from './driver.ts';
 import { PARTS_DIRECTORY } from './manifest.ts';
+import { REGEXP_MACRO } from './regexp-macro.ts';
 import { addRunLong, type StoreConnection } from './run-long.ts';
 
 export interface DatabaseOptions {
@@ -47,6 +48,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const connection = await instance.connect();
   try {
     await connection.run("attach ':memory:' as mem");
+    await connection.run(REGEXP_MACRO);
     await lockDown(connection, [stagingDirectory, partsDirectory]);
   } finally {
     connection.closeSync();

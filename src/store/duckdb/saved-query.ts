@@ -3,7 +3,12 @@ import { DendroError } from '../../domain/errors.ts';
 import { findParameterMismatch, type ParameterRules } from '../query-parameters.ts';
 import { countCharacters, findColumnProblem } from '../results.ts';
 import type { BoundValue, BoundValues, Cell, ColumnType, QueryResult, SavedQuery } from '../store.ts';
-import { findForbiddenFunction, findForbiddenTable, parseReferences } from './allowed-sql.ts';
+import {
+  findForbiddenFunction,
+  findForbiddenLike,
+  findForbiddenTable,
+  parseReferences,
+} from './allowed-sql.ts';
 import type { QueryConnection } from './connection-pool.ts';
 import {
   BIGINT,
@@ -56,10 +61,9 @@ export async function validateSavedQuery(
     if (statements.count !== 1) return `holds ${statements.count} statements; one SELECT is allowed`;
     const references = await parseReferences(connection, query.sql);
     if (references === undefined || references.hasShow) return 'is not a SELECT; one SELECT is allowed';
-    const forbiddenFunction = findForbiddenFunction(references);
-    if (forbiddenFunction !== undefined) return forbiddenFunction;
-    const forbiddenTable = findForbiddenTable(references);
-    if (forbiddenTable !== undefined) return forbiddenTable;
+    const forbidden =
+      findForbiddenFunction(references) ?? findForbiddenLike(references) ?? findForbiddenTable(references);
+    if (forbidden !== undefined) return forbidden;
     const statement = await connection.prepare(sqlWithTables);
     if (statement.statementType !== StatementType.SELECT) return 'is not a SELECT; one SELECT is allowed';
     const endpointParameters = parameterNames(statement).filter(name => name !== PLANNED_WHEN_RUN);
@@ -88,7 +92,7 @@ export async function findPatternProblem(
   queryConnection: QueryConnection,
   pattern: string,
 ): Promise<string | undefined> {
-  const statement = await queryConnection.prepare("select regexp_matches('', $pattern)");
+  const statement = await queryConnection.prepare("select system.main.regexp_matches('', $pattern)");
   statement.bind({ pattern });
   try {
     await statement.run();
