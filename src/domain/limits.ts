@@ -141,6 +141,8 @@ export const MAX_STUDIO_PARTS = 2000;
 export const MAX_STUDIO_FIELDS = 32;
 /** Patterns, `lower` and `upper` in a query of Studio: each can read a whole message or value of 1 MiB. As many as in a search, which reads two texts. */
 export const MAX_STUDIO_PATTERNS = 2 * MAX_SEARCH_WORDS;
+/** Uses of `lower` and `upper` in a query of Studio. DuckDB holds a copy of the texts of a block for each, outside of its memory limit. */
+export const MAX_STUDIO_CASE_CHANGES = 4;
 
 // Records
 

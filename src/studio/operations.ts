@@ -15,7 +15,7 @@ interface StudioDialect {
   endsWith(text: string, part: string): string;
   /** A dot does not match a line break, and case matters. */
   matches(text: string, pattern: string): string;
-  /** ASCII letters only, because not every ClickHouse knows others. */
+  /** In ClickHouse ASCII letters only, because not every ClickHouse knows others. */
   lower(text: string): string;
   upper(text: string): string;
   /** To the next whole number; a half away from zero. */
@@ -26,8 +26,6 @@ interface StudioDialect {
   /** So that an aggregate of no values is null. */
   nullable(value: string): string;
 }
-
-const UPPER_CASE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
 function nullsOf(cast: (type: string) => string, [text, number, boolean, timestamp]: readonly string[]) {
   const [aText, aNumber, aTime] = [cast(`${text}`), cast(`${number}`), cast(`${timestamp}`)];
@@ -48,8 +46,8 @@ export const STUDIO_DIALECTS: Readonly<Record<StoreName, StudioDialect>> = {
     startsWith: (text, part) => `starts_with(${text}, ${part})`,
     endsWith: (text, part) => `ends_with(${text}, ${part})`,
     matches: (text, pattern) => `regexp_matches(${text}, ${pattern})`,
-    lower: text => `translate(${text}, '${UPPER_CASE}', '${UPPER_CASE.toLowerCase()}')`,
-    upper: text => `translate(${text}, '${UPPER_CASE.toLowerCase()}', '${UPPER_CASE}')`,
+    lower: text => `lower(${text})`,
+    upper: text => `upper(${text})`,
     round: number => `round(${number})`,
     toText: condition => `(${condition})::varchar`,
     toJson: text => `to_json(${text})::varchar`,

@@ -1,6 +1,7 @@
 // Reads expressions of the parse tree as values: knows all functions and operators, and adds the conversions that the types of values
 // need. Everything else is refused.
 import {
+  MAX_STUDIO_CASE_CHANGES,
   MAX_STUDIO_DEPTH,
   MAX_STUDIO_FIELDS,
   MAX_STUDIO_PARTS,
@@ -95,6 +96,7 @@ export class ValueReader {
   #parts = 0;
   #fields = 0;
   #searches = 0;
+  #caseChanges = 0;
 
   constructor(tree: TreeReader, resolve: Resolve) {
     this.#tree = tree;
@@ -124,13 +126,18 @@ export class ValueReader {
     if (this.#fields > MAX_STUDIO_FIELDS)
       throw this.#tree.refuse(`more than ${MAX_STUDIO_FIELDS} uses of fields are not supported`, node);
     if ('operation' in value) {
-      if (SEARCHES.includes(value.operation)) this.#addSearch(node);
+      if (SEARCHES.includes(value.operation)) this.#addSearch(value.operation, node);
       for (const arg of value.args) this.use(arg, node);
     }
     return value;
   }
 
-  #addSearch(node: TreeNode): void {
+  #addSearch(name: string, node: TreeNode): void {
+    if (/^(lower|upper)$/.test(name) && ++this.#caseChanges > MAX_STUDIO_CASE_CHANGES)
+      throw this.#tree.refuse(
+        `more than ${MAX_STUDIO_CASE_CHANGES} uses of lower and upper are not supported`,
+        node,
+      );
     if (++this.#searches > MAX_STUDIO_PATTERNS)
       throw this.#tree.refuse(
         `more than ${MAX_STUDIO_PATTERNS} uses of patterns, lower and upper are not supported`,
@@ -263,7 +270,7 @@ export class ValueReader {
       );
     if (isGiven(node['distinct']) && name !== 'count')
       throw this.#tree.refuse('distinct in anything but count is not supported', node);
-    if (SEARCHES.includes(name)) this.#addSearch(node);
+    if (SEARCHES.includes(name)) this.#addSearch(name, node);
     switch (name) {
       case '~~':
         return this.#readLike(first, second);

@@ -297,6 +297,14 @@ describe('what the compiler refuses', () => {
       'more than 20 uses of patterns, lower and upper are not supported, at character 612',
     ],
     [
+      `select lower(upper(lower(upper(lower(id))))) as x from edge_logs`,
+      'more than 4 uses of lower and upper are not supported, at character',
+    ],
+    [
+      `select id, lower(id) as x from edge_logs group by id, x, upper(x) order by lower(x), upper(x)`,
+      'more than 4 uses of lower and upper are not supported',
+    ],
+    [
       `select id from edge_logs, unnest(metadata) m where ${Array(33).fill('m.a = 1').join(' or ')}`,
       'more than 32 uses of fields are not supported',
     ],
