@@ -11,8 +11,9 @@ import type { SpoolBlock } from './spool-block.ts';
 
 /** Collects many small requests into one insert. Well below the 2 s within which acknowledged records must be visible. */
 const BATCH_DELAY_MS = 250;
-/** A slow store gets smaller batches that take it about this long, but at least half of the recommended size. */
+/** A slow store gets smaller batches that take it about this long, but not smaller than MIN_BATCH_BYTES. */
 const BATCH_MS = 500;
+const MIN_BATCH_BYTES = 1024 * 1024;
 /** A store that takes longer than this for one batch hangs, such as on a slow disk. */
 const HANGING_MS = 5_000;
 /** The pause after a failure. It doubles with each further failure to apply the same batch. */
@@ -49,10 +50,12 @@ export class Applier {
   #window: BatchWindow | undefined;
   /** The kind of the batch that the store failed to apply, and how often. */
   #failing: { readonly kind: LogKind; readonly failures: number } | undefined;
-  /** How long the embedded store takes for a byte, averaged over the last windows. 0: unknown. */
+  /** How long the embedded store takes for a byte. Rises at once and falls slowly. 0: unknown. */
   #msPerByte = 0;
   #windowStartedAt = 0;
   #flushAtMs: number;
+  /** Runs beside the applier, because a flush can take seconds. Never rejects. */
+  #cleanup: Promise<void> | undefined;
   #drains: Drain[] = [];
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
@@ -82,7 +85,7 @@ export class Applier {
 
   /**
    * Applies and flushes all records that are in the spool now, and deletes their segments. If it throws, what is not deleted stays in
-   * the spool. Otherwise, it has flushed exactly the records before the segment whose number it returns.
+   * the spool. Otherwise, it has flushed the records before the segment whose number it returns.
    */
   drain(): Promise<number> {
     if (this.#closed) return Promise.reject(intakeClosed());
@@ -96,25 +99,26 @@ export class Applier {
     this.#closed = true;
     this.#wake();
     await this.#running;
+    await this.#cleanup;
     for (const { reject } of this.#drains.splice(0)) reject(intakeClosed());
   }
 
   async #run(): Promise<void> {
-    const { spool, store } = this.#dependencies;
+    const { spool, store, timer } = this.#dependencies;
     while (!this.#closed) {
       await this.#waitForWork();
+      const startedAt = timer.now();
       const drains = this.#drains.splice(0);
       try {
+        if (drains.length > 0) await this.#cleanup; // theirs begins before later records are applied
         const segmentNumber = drains.length > 0 ? await spool.rotate() : 0;
-        try {
-          await this.applySpooled();
-        } finally {
-          await this.#cleanUp(drains.length > 0); // even if the store fails: deleting segments may free the space that it needs
-        }
-        for (const { resolve } of drains) resolve(segmentNumber);
-        if (spool.unappliedBytes < store.applyBatchBytes) await this.#pause(BATCH_DELAY_MS);
+        await this.applySpooled();
+        this.#startCleanup(drains, segmentNumber);
+        if (spool.unappliedBytes < store.applyBatchBytes)
+          await this.#pause(BATCH_DELAY_MS - (timer.now() - startedAt));
       } catch (error) {
         for (const { reject } of drains) reject(error);
+        this.#startCleanup(); // deleting segments may free the space that the store needs
         this.#msPerByte = 0; // `waitMs` is 0 until a batch succeeds
         const failures = this.#failing?.failures ?? 1;
         await this.#pause(Math.min(RETRY_DELAY_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS));
@@ -132,8 +136,9 @@ export class Applier {
 
   /** Applies all records that are in the spool now. Throws at the first failure; the next call continues there. */
   async applySpooled(): Promise<void> {
-    for (let left = this.#dependencies.spool.unappliedBytes; left > 0; ) {
-      this.#windowStartedAt = this.#dependencies.timer.now();
+    const { spool, timer } = this.#dependencies;
+    for (let left = spool.unappliedBytes; left > 0; ) {
+      this.#windowStartedAt = timer.now();
       this.#window ??= await this.#read();
       const { batches, bytes, confirm } = this.#window;
       for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
@@ -143,22 +148,22 @@ export class Applier {
       }
       confirm();
       this.#window = undefined;
-      this.#measure(bytes);
+      this.#measure(bytes, timer.now() - this.#windowStartedAt);
       left -= bytes;
     }
   }
 
-  #measure(bytes: number): void {
-    const { store, timer } = this.#dependencies;
-    if (store.name !== 'duckdb' || bytes < store.applyBatchBytes / 4) return; // a small insert takes long for its size
-    const msPerByte = (timer.now() - this.#windowStartedAt) / bytes;
-    this.#msPerByte = ((this.#msPerByte || msPerByte) + msPerByte) / 2;
+  #measure(bytes: number, ms: number): void {
+    if (this.#dependencies.store.name !== 'duckdb') return;
+    const msPerByte = ms / bytes;
+    if (msPerByte < this.#msPerByte) this.#msPerByte += (msPerByte - this.#msPerByte) / 4;
+    else if (bytes >= MIN_BATCH_BYTES / 2) this.#msPerByte = msPerByte; // a small insert takes long for its size
   }
 
   async #read(): Promise<BatchWindow> {
     const { spool, store, observe } = this.#dependencies;
     try {
-      const bytes = Math.max(store.applyBatchBytes / 2, BATCH_MS / this.#msPerByte);
+      const bytes = Math.max(MIN_BATCH_BYTES, BATCH_MS / this.#msPerByte);
       const window = await spool.readUnapplied(Math.min(store.applyBatchBytes, bytes));
       return { ...window, batches: mergeBlocks(window.blocks) };
     } catch (error) {
@@ -185,27 +190,34 @@ export class Applier {
     this.#failing = undefined;
   }
 
+  #startCleanup(drains?: readonly Drain[], segmentNumber?: number): void {
+    this.#cleanup ??= this.#cleanUp(drains, segmentNumber).finally(() => {
+      this.#cleanup = undefined;
+    });
+  }
+
   /** Flushes if that is due, and deletes segments that are no longer needed. A failure is retried after MAX_RETRY_DELAY_MS. */
-  async #cleanUp(flushNow: boolean): Promise<void> {
+  async #cleanUp(drains: readonly Drain[] = [], segmentNumber = 0): Promise<void> {
     const { spool, store, timer, observe } = this.#dependencies;
     const flushedUpTo = (kind: LogKind) => store.flushedUpTo(kind);
     const isDue = timer.now() >= this.#flushAtMs || spool.unflushedBytes(flushedUpTo) > MAX_UNFLUSHED_BYTES;
     try {
-      if (flushNow || isDue) {
-        await store.flush(LOG_KINDS);
+      if (drains.length > 0 || isDue) {
         this.#flushAtMs = timer.now() + FLUSH_INTERVAL_MS;
+        await store.flush(LOG_KINDS);
       }
       await spool.deleteFlushed(flushedUpTo);
+      for (const { resolve } of drains) resolve(segmentNumber);
     } catch (error) {
       this.#flushAtMs = timer.now() + MAX_RETRY_DELAY_MS;
       if (!this.#closed) observe({ type: 'spool_cleanup_failed', error });
-      throw error;
+      for (const { reject } of drains) reject(error);
     }
   }
 
   /** Resolves after `ms` or when `#wake` is called. */
   async #pause(ms: number): Promise<void> {
-    if (this.#closed) return;
+    if (this.#closed || ms <= 0) return;
     await new Promise<void>(resolve => {
       const cancel = this.#dependencies.timer.after(ms, resolve);
       this.#wake = () => {

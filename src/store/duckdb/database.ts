@@ -75,6 +75,9 @@ export async function createInstance(
   try {
     return await DuckDBInstance.create(':memory:', {
       threads: String(threads),
+      // All of them are DuckDB's own. By default it has one fewer, which on two cores leaves one: an apply and a flush would wait for
+      // each other (run-long.ts).
+      external_threads: '0',
       memory_limit: memoryLimit,
       temp_directory: spillDirectoryIn(dataDirectory),
       autoinstall_known_extensions: 'false',

@@ -96,7 +96,7 @@ export class Memtables {
 
   /** Skips records that were applied before. Resolves when the others are visible. */
   async apply(records: SpooledLines): Promise<void> {
-    if (this.#immutable.length > MAX_IMMUTABLE_MEMTABLES) await this.#flushImmutable();
+    while (this.#immutable.length > MAX_IMMUTABLE_MEMTABLES) await this.#flushOldest();
     await this.#memoryMutex.run(async () => {
       await this.#insertNew(records);
       await this.#rotateLargest();
@@ -200,31 +200,37 @@ export class Memtables {
     return { kind, table, rows: 0, bytes: 0, until: undefined, firstSequence: nextSequence, nextSequence };
   }
 
-  /** Flushes all immutable memtables. Concurrent calls share one run. */
-  #flushImmutable(): Promise<void> {
-    this.#flushing ??= this.#flushEach().finally(() => {
+  /** Flushes the memtables that are immutable now. Without that limit, it could go on for as long as records arrive. */
+  async #flushImmutable(): Promise<void> {
+    const newest = this.#immutable.at(-1);
+    while (newest !== undefined && this.#immutable.includes(newest)) await this.#flushOldest();
+  }
+
+  /** Flushes the oldest immutable memtable. Concurrent calls share one run. */
+  #flushOldest(): Promise<void> {
+    this.#flushing ??= this.#flushFirst().finally(() => {
       this.#flushing = undefined;
     });
     return this.#flushing;
   }
 
-  async #flushEach(): Promise<void> {
+  async #flushFirst(): Promise<void> {
     if (this.#failure !== undefined && performance.now() < this.#failure.at + RETRY_MS)
       throw new Error(
         `the last flush failed less than ${RETRY_MS / 1000} s ago: ${messageOf(this.#failure.error)}`,
       );
     const { observe, storeFailed } = this.#options.callbacks;
-    for (let memtable = this.#immutable[0]; memtable !== undefined; memtable = this.#immutable[0]) {
-      const startedAt = performance.now();
-      try {
-        await this.#flushOne(memtable);
-        observe?.({ type: 'flushed', kind: memtable.kind, durationMs: performance.now() - startedAt });
-      } catch (error) {
-        this.#failure = { at: performance.now(), error };
-        if (isFatalError(error)) storeFailed?.(error); // a flush in the background has no caller
-        observe?.({ type: 'flush_failed', kind: memtable.kind, error });
-        throw error;
-      }
+    const [memtable] = this.#immutable;
+    if (memtable === undefined) return;
+    const startedAt = performance.now();
+    try {
+      await this.#flushOne(memtable);
+      observe?.({ type: 'flushed', kind: memtable.kind, durationMs: performance.now() - startedAt });
+    } catch (error) {
+      this.#failure = { at: performance.now(), error };
+      if (isFatalError(error)) storeFailed?.(error); // a flush in the background has no caller
+      observe?.({ type: 'flush_failed', kind: memtable.kind, error });
+      throw error;
     }
   }
 
