@@ -68,7 +68,7 @@ describe('a manifest that cannot be used', () => {
       const { message } = error as OperatorError;
       expect(message).toMatch(problem);
       expect(message).toContain(
-        `nothing was changed. To continue, copy ${copy} to ${manifest}, or restore a backup`,
+        `nothing was changed. To continue, copy ${copy} to ${manifest} (it may lack the last change), or restore a backup`,
       );
       expect(message).not.toContain('\n');
       expect(embedded.readFiles()).toEqual(before);
@@ -190,6 +190,17 @@ describe('files in parts/ that the manifest does not name', () => {
     expect(embedded.files).toEqual([partFile(2)]);
     expect(embedded.events).toEqual([]);
     expect(await embedded.ids()).toEqual(['n1', 'n2']);
+  });
+
+  test('a start keeps a removed part if the part that replaced it is damaged', async () => {
+    await embedded.flush(embedded.createRecords(3));
+    const original = readFileSync(embedded.partPath(partFile(1)));
+    await embedded.store.eraseProject({ project: 'p0' });
+    await embedded.close();
+    writeFileSync(embedded.partPath(partFile(1)), original);
+    truncateSync(embedded.partPath(partFile(2)), 100);
+    await embedded.reopen();
+    expect(embedded.files).toEqual([`${partFile(1)}.unnamed`, `${partFile(2)}.damaged`]);
   });
 
   test('a start gives a part its name if the process was killed after the manifest named it', async () => {

@@ -130,7 +130,7 @@ export function parseManifest(text: string): Manifest {
 export function cannotUse(dataDirectory: string, problem: string): OperatorError {
   const copy = join(dataDirectory, MANIFEST_COPY_FILE);
   const hint = existsSync(copy)
-    ? `copy ${copy} to ${join(dataDirectory, MANIFEST_FILE)}, or restore a backup`
+    ? `copy ${copy} to ${join(dataDirectory, MANIFEST_FILE)} (it may lack the last change), or restore a backup`
     : 'restore a backup';
   return new OperatorError(`${problem}; nothing was changed. To continue, ${hint}`);
 }

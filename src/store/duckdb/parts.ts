@@ -37,7 +37,7 @@ import {
 } from './part-file.ts';
 import { PartWriter } from './part-writer.ts';
 
-/** A part that was not committed. */
+/** A part whose commit is not finished. */
 const TEMPORARY_FILE = /^[a-z_]+-\d{6,}\.duckdb\.tmp(\.wal)?$/;
 /** Parts that were set aside, and those that a restored manifest does not name. */
 const KEPT_FILE = /^[a-z_]+-\d{6,}\.duckdb\.(damaged|unnamed)$/;
@@ -152,8 +152,9 @@ export class Parts {
     const parts = new Parts(options, await options.database.connect(), manifest);
     try {
       parts.#requireDescriptors(manifest.parts.length);
-      await parts.#removeLeftovers();
+      await parts.#finishCommit();
       await parts.#attachAll();
+      await parts.#removeLeftovers(); // not earlier: the parts that replaced removed ones may be damaged
       return parts;
     } catch (error) {
       parts.#connection.closeSync();
@@ -422,23 +423,28 @@ export class Parts {
     await this.#delete(`${entry.file}.damaged`);
   }
 
+  /** Gives the parts of an interrupted commit their names. */
+  async #finishCommit(): Promise<void> {
+    const { partsDirectory } = this.#options.database;
+    const files = this.#manifest.parts.map(({ file }) => file);
+    await this.#removeTemporaryNames(files.filter(file => hasTemporaryName(partsDirectory, file)));
+  }
+
   /**
-   * Finishes an interrupted commit, and deletes what an interrupted write or deletion left. Renames other parts that the manifest does
-   * not name: they can have records that nothing else has.
+   * Deletes what an interrupted write or deletion left. Renames other parts that the manifest does not name, and removed ones of a kind
+   * of which a part was set aside: they can have records that nothing else has.
    */
   async #removeLeftovers(): Promise<void> {
     const { database, observe } = this.#options;
     const { parts, setAside, removed } = this.#manifest;
     const named = new Set([...parts, ...setAside].map(({ file }) => file));
-    const committed = parts.map(({ file }) => file);
-    await this.#removeTemporaryNames(
-      committed.filter(file => hasTemporaryName(database.partsDirectory, file)),
-    );
+    const isReplaced = (name: string) =>
+      removed.includes(name) && !setAside.some(({ kind }) => name.startsWith(`${kind}-`));
     for (const name of await readdir(database.partsDirectory)) {
       const number = Number(/^[a-z_]+-(\d{6,})\.duckdb/.exec(name)?.[1] ?? 0);
       this.#nextPart = Math.max(this.#nextPart, number + 1);
       if (named.has(name) || KEPT_FILE.test(name)) continue;
-      if (TEMPORARY_FILE.test(name) || removed.includes(name)) await this.#delete(name);
+      if (TEMPORARY_FILE.test(name) || isReplaced(name)) await this.#delete(name);
       else if (!PART_FILE.test(name)) observe({ type: 'foreign_file', path: this.#pathOf(name) });
       else {
         await rename(this.#pathOf(name), this.#pathOf(`${name}.unnamed`));
