@@ -14,8 +14,6 @@ const BATCH_DELAY_MS = 250;
 /** A slow store gets smaller batches that take it about this long, but not smaller than MIN_BATCH_BYTES. */
 const BATCH_MS = 500;
 const MIN_BATCH_BYTES = 1024 * 1024;
-/** A store that takes longer than this for one batch hangs, such as on a slow disk. */
-const HANGING_MS = 5_000;
 /** The pause after a failure. It doubles with each further failure to apply the same batch. */
 const RETRY_DELAY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 8_000;
@@ -52,8 +50,11 @@ export class Applier {
   #failing: { readonly kind: LogKind; readonly failures: number } | undefined;
   /** How long the embedded store takes for a byte. Rises at once and falls slowly. 0: unknown. */
   #msPerByte = 0;
-  #windowStartedAt = 0;
+  /** When the applier began with the current window. Undefined: there is none. */
+  #windowStartedAt: number | undefined;
   #flushAtMs: number;
+  /** After a failed cleanup. */
+  #cleanUpAgainAtMs = 0;
   /** Runs beside the applier, because a flush can take seconds. Never rejects. */
   #cleanup: Promise<void> | undefined;
   #drains: Drain[] = [];
@@ -67,14 +68,15 @@ export class Applier {
   }
 
   /**
-   * How long the embedded store will take to apply what is in the spool; 0 if that is one batch at most. Also 0 while it fails or
-   * hangs: the spool is then a buffer until it recovers. Always 0 for ClickHouse, whose inserts take long.
+   * How long the embedded store will take to apply what is in the spool, and at least how long it has taken for the current window. 0
+   * while it fails: the spool is then a buffer until it recovers. Always 0 for ClickHouse, whose inserts take long.
    */
   get waitMs(): number {
     const { spool, store, timer } = this.#dependencies;
-    const isHanging = timer.now() - this.#windowStartedAt > HANGING_MS;
-    const { unappliedBytes } = spool;
-    return isHanging || unappliedBytes <= store.applyBatchBytes ? 0 : unappliedBytes * this.#msPerByte;
+    if (store.name !== 'duckdb' || this.#failing !== undefined) return 0;
+    const elapsedMs = timer.now() - (this.#windowStartedAt ?? timer.now());
+    const isMuch = spool.unappliedBytes > MIN_BATCH_BYTES; // a small insert takes long for its size
+    return Math.max(elapsedMs, isMuch ? spool.unappliedBytes * this.#msPerByte : 0);
   }
 
   /** Tries once to apply what is in the spool, then resolves even if that failed. Keeps applying and retrying in the background. */
@@ -108,9 +110,8 @@ export class Applier {
     while (!this.#closed) {
       await this.#waitForWork();
       const startedAt = timer.now();
-      const drains = this.#drains.splice(0);
+      const drains = this.#cleanup === undefined ? this.#drains.splice(0) : [];
       try {
-        if (drains.length > 0) await this.#cleanup; // theirs begins before later records are applied
         const segmentNumber = drains.length > 0 ? await spool.rotate() : 0;
         await this.applySpooled();
         this.#startCleanup(drains, segmentNumber);
@@ -119,7 +120,7 @@ export class Applier {
       } catch (error) {
         for (const { reject } of drains) reject(error);
         this.#startCleanup(); // deleting segments may free the space that the store needs
-        this.#msPerByte = 0; // `waitMs` is 0 until a batch succeeds
+        this.#msPerByte = 0; // unknown until a batch succeeds
         const failures = this.#failing?.failures ?? 1;
         await this.#pause(Math.min(RETRY_DELAY_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS));
       }
@@ -129,7 +130,7 @@ export class Applier {
   /** Resolves when there are records to apply, or when a drain or a flush is due. */
   async #waitForWork(): Promise<void> {
     const { spool, timer } = this.#dependencies;
-    if (spool.unappliedBytes > 0 || this.#drains.length > 0) return;
+    if (spool.unappliedBytes > 0 || (this.#drains.length > 0 && this.#cleanup === undefined)) return;
     await Promise.race([spool.waitForAppend(), this.#pause(Math.max(0, this.#flushAtMs - timer.now()))]);
     this.#wake(); // cancels the timer of the pause
   }
@@ -137,19 +138,24 @@ export class Applier {
   /** Applies all records that are in the spool now. Throws at the first failure; the next call continues there. */
   async applySpooled(): Promise<void> {
     const { spool, timer } = this.#dependencies;
-    for (let left = spool.unappliedBytes; left > 0; ) {
-      this.#windowStartedAt = timer.now();
-      this.#window ??= await this.#read();
-      const { batches, bytes, confirm } = this.#window;
-      for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
-        if (this.#closed) throw intakeClosed();
-        await this.#apply(batch);
-        batches.shift();
+    try {
+      for (let left = spool.unappliedBytes; left > 0; ) {
+        const startedAt = timer.now();
+        this.#windowStartedAt = startedAt;
+        this.#window ??= await this.#read();
+        const { batches, bytes, confirm } = this.#window;
+        for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
+          if (this.#closed) throw intakeClosed();
+          await this.#apply(batch);
+          batches.shift();
+        }
+        confirm();
+        this.#window = undefined;
+        this.#measure(bytes, timer.now() - startedAt);
+        left -= bytes;
       }
-      confirm();
-      this.#window = undefined;
-      this.#measure(bytes, timer.now() - this.#windowStartedAt);
-      left -= bytes;
+    } finally {
+      this.#windowStartedAt = undefined;
     }
   }
 
@@ -157,7 +163,7 @@ export class Applier {
     if (this.#dependencies.store.name !== 'duckdb') return;
     const msPerByte = ms / bytes;
     if (msPerByte < this.#msPerByte) this.#msPerByte += (msPerByte - this.#msPerByte) / 4;
-    else if (bytes >= MIN_BATCH_BYTES / 2) this.#msPerByte = msPerByte; // a small insert takes long for its size
+    else if (bytes >= MIN_BATCH_BYTES / 2) this.#msPerByte = msPerByte;
   }
 
   async #read(): Promise<BatchWindow> {
@@ -190,14 +196,17 @@ export class Applier {
     this.#failing = undefined;
   }
 
-  #startCleanup(drains?: readonly Drain[], segmentNumber?: number): void {
+  /** Does nothing while a cleanup runs. Drains wait until then. */
+  #startCleanup(drains: readonly Drain[] = [], segmentNumber = 0): void {
+    if (drains.length === 0 && this.#dependencies.timer.now() < this.#cleanUpAgainAtMs) return;
     this.#cleanup ??= this.#cleanUp(drains, segmentNumber).finally(() => {
       this.#cleanup = undefined;
+      if (this.#drains.length > 0) this.#wake();
     });
   }
 
   /** Flushes if that is due, and deletes segments that are no longer needed. A failure is retried after MAX_RETRY_DELAY_MS. */
-  async #cleanUp(drains: readonly Drain[] = [], segmentNumber = 0): Promise<void> {
+  async #cleanUp(drains: readonly Drain[], segmentNumber: number): Promise<void> {
     const { spool, store, timer, observe } = this.#dependencies;
     const flushedUpTo = (kind: LogKind) => store.flushedUpTo(kind);
     const isDue = timer.now() >= this.#flushAtMs || spool.unflushedBytes(flushedUpTo) > MAX_UNFLUSHED_BYTES;
@@ -209,7 +218,8 @@ export class Applier {
       await spool.deleteFlushed(flushedUpTo);
       for (const { resolve } of drains) resolve(segmentNumber);
     } catch (error) {
-      this.#flushAtMs = timer.now() + MAX_RETRY_DELAY_MS;
+      this.#flushAtMs = this.#cleanUpAgainAtMs = timer.now() + MAX_RETRY_DELAY_MS;
+      this.#wake(); // the applier may wait for the flush after the next hour
       if (!this.#closed) observe({ type: 'spool_cleanup_failed', error });
       for (const { reject } of drains) reject(error);
     }

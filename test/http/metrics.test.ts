@@ -4,7 +4,7 @@ import { LOG_KINDS } from '../../src/domain/log-columns.ts';
 import { INTAKE_REJECT_CODES } from '../../src/logs/rejection.ts';
 import { METRICS, type MetricDefinition } from '../../src/observe/metric-definitions.ts';
 import { parseClickHouseUrl } from '../../src/store/clickhouse-url.ts';
-import { API_KEY, fetchResponse, shortWaitTimer, startTestApp, testStoreOptions } from '../support/app.ts';
+import { API_KEY, fetchResponse, startTestApp, testStoreOptions } from '../support/app.ts';
 import { BUILT_IN, testEndpoint, writeEndpointFolders } from '../support/custom-endpoints.ts';
 import { idsOf, sendLogs } from '../support/logs.ts';
 import { ManualTimer } from '../support/manual-timer.ts';
@@ -18,7 +18,7 @@ const tokens = useTokens({
   expired: { scopes: ['query'], expires_at: '2026-01-01T00:00:00Z' },
   limited: { scopes: ['query'], rate: 1e-6 },
 });
-const app = useApp({ tokensFile: tokens.file }, shortWaitTimer);
+const app = useApp({ tokensFile: tokens.file });
 
 const send = (token = API_KEY, method = 'GET', url = app.internalUrl) =>
   fetchResponse(`${url}/metrics`, { method, headers: { 'X-API-KEY': token } });

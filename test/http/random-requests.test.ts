@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { API_KEY } from '../support/app.ts';
+import { API_KEY, fastTimer } from '../support/app.ts';
 import { type RandomRequest, randomRequest, toBytes } from '../support/random-request.ts';
 import { openConnection, type RawConnection, type RawResponse } from '../support/raw-http.ts';
 import { edgeRecord, functionEdgeRecord } from '../support/record.ts';
@@ -18,7 +18,7 @@ describe('50,000 random requests with all kinds of tokens, on several connection
     expired: { expires_at: '2026-11-14T12:34:56Z' },
     machine: { scopes: ['ingest', 'metrics'] },
   });
-  const app = useApp({ tokensFile: tokens.file, cacheBytes: 16 * 1024 * 1024 });
+  const app = useApp({ tokensFile: tokens.file, cacheBytes: 16 * 1024 * 1024 }, fastTimer);
   beforeAll(async () => {
     const at = '2026-11-14T12:30:00Z';
     await app.append('edge', [

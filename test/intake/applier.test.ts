@@ -273,10 +273,12 @@ describe('a store that is too slow for the records that wait', () => {
     expect(acknowledged).toBe(200);
   });
 
-  test('records are acknowledged at once while it fails, and while it hangs', async () => {
+  test('senders get 429 while it hangs, and records are acknowledged at once while it fails', async () => {
     await sendMuch('a');
-    await timer.advance(6_000);
-    expect((await send(record('while it hangs'))).status).toBe(200);
+    await timer.advance(900);
+    expect((await send(record('before it hangs'))).status).toBe(200);
+    await timer.advance(10_000);
+    expect((await send(record('while it hangs'))).status).toBe(429);
     held?.fail();
     await expect.poll(failures).toBe(1);
     expect((await send(record('while it fails'))).status).toBe(200);

@@ -13,15 +13,7 @@ import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EraseReport, Erasure } from '../../src/intake/erasure.ts';
 import type { Store } from '../../src/store/store.ts';
-import {
-  fetchResponse,
-  micros,
-  NOW,
-  shortWaitTimer,
-  startTestApp,
-  type TestApp,
-  testStoreOptions,
-} from '../support/app.ts';
+import { fetchResponse, micros, NOW, startTestApp, type TestApp, testStoreOptions } from '../support/app.ts';
 import { useDirectory } from '../support/hooks.ts';
 import { idsOf, readMetric, sendLogs } from '../support/logs.ts';
 import { edgeRecord } from '../support/record.ts';
@@ -37,7 +29,7 @@ let app: TestApp;
 
 const start = async () => {
   const options = { store: testStoreOptions(directory), tokensFile: tokens.file, cacheBytes: 1024 * 1024 };
-  app = await startTestApp(options, shortWaitTimer);
+  app = await startTestApp(options);
 };
 beforeEach(async () => {
   tokens = await createTokens({

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogKind } from '../../src/domain/log-columns.ts';
 import { toLogLines } from '../../src/domain/log-line.ts';
 import type { LogRecord } from '../../src/domain/log-record.ts';
+import type { Observe } from '../../src/observe/event.ts';
 import { ROW_GROUP_ROWS } from '../../src/store/duckdb/checksum.ts';
 import { parseManifest } from '../../src/store/duckdb/manifest.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
@@ -20,11 +21,12 @@ let store: Store;
 let onRejected: () => void;
 let rejected: Parameters<NonNullable<StoreCallbacks['recordRejected']>>[0][];
 
-const reopen = async (overrides: Partial<StoreOptions> = {}) => {
+const reopen = async (overrides: Partial<StoreOptions> = {}, observe?: Observe) => {
   await store?.close();
   store = await openStore(
     { ...testStoreOptions(dataDirectory), ...overrides },
     {
+      ...(observe && { observe }),
       recordRejected: record => {
         rejected.push(record);
         onRejected();
@@ -169,4 +171,15 @@ describe('a batch that fails half-way', () => {
     expect(store.flushedUpTo('edge')).toBe(17);
     expect(await counts()).toEqual([9, 9]);
   });
+});
+
+test('a flush of several kinds leaves no memtable waiting for another one, so that records can be applied meanwhile', async () => {
+  const waiting: (number | undefined)[] = [];
+  await reopen({}, ({ type }) => {
+    if (type === 'flushed') waiting.push(store.readStatistics().embedded?.immutableMemtables);
+  });
+  const kinds: LogKind[] = ['edge', 'auth', 'rest'];
+  for (const kind of kinds) await store.apply(spooled(0, createRecords(2), kind));
+  await store.flush(kinds);
+  expect(waiting).toEqual([0, 0, 0]);
 });

@@ -53,7 +53,7 @@ export interface TestApp {
 
 export async function startTestApp(
   overrides: Partial<ServeConfig> = {},
-  timer: Timer = fastTimer,
+  timer: Timer = shortWaitTimer,
   clockStepMs = 0,
 ): Promise<TestApp> {
   const dataDirectory = mkdtempSync(join(tmpdir(), 'dendro-test-'));
@@ -113,14 +113,14 @@ const inlineBodyParser: BodyParser = {
   close: async () => {},
 };
 
-/** A second takes a millisecond, so that no test waits for the auth throttle. */
-const fastTimer: Timer = {
-  now: () => performance.now() * 1000,
+/** A wait of a second takes a millisecond, so that no test waits for the auth throttle. Time passes as usual. */
+const shortWaitTimer: Timer = {
+  now: systemTimer.now,
   after: (ms, callback) => systemTimer.after(ms / 1000, callback),
 };
 
-/** Waits are as short as with the timer above, but time passes as usual: what runs every hour does not run during a test. */
-export const shortWaitTimer: Timer = { ...fastTimer, now: systemTimer.now };
+/** Time passes a thousand times as fast too, so that the auth throttle forgets wrong tokens at once. */
+export const fastTimer: Timer = { ...shortWaitTimer, now: () => performance.now() * 1000 };
 
 export async function fetchResponse(url: string, init: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);

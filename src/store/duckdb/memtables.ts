@@ -7,6 +7,7 @@ import { offsetAfterLines } from '../../domain/log-line.ts';
 import type { Clock } from '../../system/clock.ts';
 import { Mutex } from '../../system/mutex.ts';
 import { insertWithBisect } from '../insert-with-bisect.ts';
+import { storeClosed } from '../query-queue.ts';
 import type { SpooledLines, StoreCallbacks } from '../store.ts';
 import { ROW_GROUP_ROWS } from './checksum.ts';
 import { isDataError, isFatalError, messageOf } from './errors.ts';
@@ -53,6 +54,7 @@ export class Memtables {
   readonly #memoryMutex = new Mutex();
   #created = 0;
   #flushing: Promise<void> | undefined;
+  #isClosed = false;
   /** The last failed flush, in milliseconds of `performance.now`. */
   #failure: { readonly at: number; readonly error: unknown } | undefined;
 
@@ -106,17 +108,20 @@ export class Memtables {
 
   /** Flushes all applied records of these kinds. Throws if that fails; the next flush retries. */
   async flush(kinds: readonly LogKind[]): Promise<void> {
-    await this.#memoryMutex.run(async () => {
-      for (const kind of kinds) {
+    await this.#flushImmutable();
+    // One kind after the other: `apply` waits if several memtables wait for a flush.
+    for (const kind of kinds) {
+      await this.#memoryMutex.run(async () => {
         const memtable = this.#activeOf(kind);
         if (memtable.nextSequence > memtable.firstSequence) await this.#rotate(memtable);
-      }
-    });
-    await this.#flushImmutable();
+      });
+      await this.#flushImmutable();
+    }
   }
 
   /** Waits for the running flush. Records that are not flushed are still in the spool. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#flushing?.catch(() => {});
     await this.#memoryMutex.idle();
   }
@@ -207,11 +212,12 @@ export class Memtables {
   }
 
   /** Flushes the oldest immutable memtable. Concurrent calls share one run. */
-  #flushOldest(): Promise<void> {
+  async #flushOldest(): Promise<void> {
+    if (this.#isClosed) throw storeClosed();
     this.#flushing ??= this.#flushFirst().finally(() => {
       this.#flushing = undefined;
     });
-    return this.#flushing;
+    await this.#flushing;
   }
 
   async #flushFirst(): Promise<void> {
