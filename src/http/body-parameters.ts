@@ -17,7 +17,7 @@ const READERS: ReadonlyMap<string, (text: string) => Iterable<[name: string, val
   ['application/x-www-form-urlencoded', (text: string) => new URLSearchParams(text)],
 ]);
 
-/** An empty body has no parameters. Throws if a name is given twice, in the URL or in the body. */
+/** An empty body has no parameters. Throws if the URL and the body have the same name. */
 export async function readBodyParameters(
   { raw, parameters }: HttpRequest,
   uploadRate: UploadRate,
@@ -35,7 +35,7 @@ export async function readBodyParameters(
   if (!isUtf8(body)) throw new DendroError('invalid_body', 'the body is not valid UTF-8');
   const inUrl = new Set(parameters.keys());
   for (const [name, value] of read(body.toString())) {
-    if (inUrl.has(name)) throw invalid(name, 'is given twice, in the URL or in the body; give it once');
+    if (inUrl.has(name)) throw invalid(name, 'is given in the URL and in the body; give it once');
     parameters.append(name, value);
   }
   return parameters;
